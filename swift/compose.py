@@ -63,7 +63,7 @@ class Process:
 
     metrics: Registry = field(default_factory=Registry)
     info: InfoRegistry = field(default_factory=InfoRegistry)
-    #: What to do before a worker ends, e.g. write the last lines of an access log.
+    #: Functions that run before a worker ends, e.g. write the last lines of an access log.
     at_exit: list[Callable[[], None]] = field(default_factory=list)
     #: The parsed swift.conf of each directory; each is read once.
     clusters: dict[str, Cluster] = field(default_factory=dict)

@@ -14,7 +14,7 @@ from pathlib import Path
 from swift.base.errors import ConfigError
 
 CGROUPS = Path("/sys/fs/cgroup")
-#: What Linux reads ahead on a disk, KiB; on loop devices it is what it likes.
+#: Read-ahead of disks, KiB; that of loop devices varies.
 READ_AHEAD_KIB = 128
 
 

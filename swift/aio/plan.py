@@ -35,7 +35,7 @@ from swift.ring.device import address
 
 PLAN_FILE = "aio.json"
 PLAN_VERSION = 1
-#: What plans of version 1 may lack.
+#: Choices that plans of version 1 may lack.
 ADDED_CHOICES = ("disks", "storage_workers", "access_key", "secret_key", "has_test_users")
 #: The directory of the images behind the devices, with ``--xfs``.
 IMAGES = "images"
@@ -71,7 +71,7 @@ class ClusterPlan:
     """A cluster below ``root``; sizes and ports are fixed when it is created."""
 
     root: Path
-    #: Where the proxy listens.
+    #: Address on which the proxy listens.
     ip: str = LOOPBACK
     proxy_port: int = PROXY_PORT
     base_port: int = BASE_PORT

@@ -83,7 +83,7 @@ def exit_on_sigterm() -> Iterator[None]:
 # filesystem below keeps a second copy of everything in memory.
 
 
-#: What a reserved image leaves free on the filesystem that it lies on.
+#: Bytes that a reserved image leaves free on its filesystem.
 LEFT_BYTES = 1 << 30
 _TOOLS = (("mkfs.xfs", "xfsprogs"), ("mount", "mount"), ("umount", "mount"), ("losetup", "mount"))
 

@@ -52,7 +52,7 @@ _SAFE: dict[tuple[str, str], Callable[..., object]] = {
     ("swift.common.header_key_dict", "HeaderKeyDict"): HeaderDict,
 }
 
-#: What object metadata, suffix hashes, async pendings and database pendings may name.
+#: Globals that pickles of metadata, suffix hashes and pending updates may name.
 STANDARD_GLOBALS = frozenset(_SAFE)
 
 

@@ -35,7 +35,7 @@ from swift.config.commandline import CommandLine
 from swift.ec.codec import available_types
 from swift.telemetry.console import line_time
 
-#: What may be chosen anew for a stopped cluster.
+#: Choices that may change for a stopped cluster.
 MOVABLE = frozenset(("ip", "proxy_port", "base_port", "cache_port"))
 #: The exit code of a command that Ctrl-C ended, as in shells.
 INTERRUPTED = 128 + signal.SIGINT

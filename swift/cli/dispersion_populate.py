@@ -39,7 +39,7 @@ class DispersionClient:
         self._login = login
         self._retries = settings.retries
         self._insecure = insecure
-        #: How often something was tried again.
+        #: Number of retries.
         self.retried = 0
 
     @property

@@ -47,7 +47,7 @@ class DeclaredFilter:
     section: str
     #: Its place in the recommended pipeline: smaller is nearer to the client.
     position: int
-    #: Where it stands: ``proxy``, ``storage`` or both.
+    #: Its pipelines: ``proxy``, ``storage`` or both.
     servers: Sequence[str]
     #: True if clusters of ``swift-aio`` have it.
     default: bool

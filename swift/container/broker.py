@@ -45,7 +45,7 @@ KEPT_WHEN_DELETED = frozenset(
     (fields.SYSMETA_SHARD_QUOTED_ROOT, fields.SYSMETA_SHARD_ROOT, fields.SYSMETA_SHARDING)
 )
 
-#: How the metadata of a shard names its root, and whether that is quoted.
+#: Metadata keys of a shard's root; True for a quoted value.
 _ROOT_NAMES = (
     (fields.SYSMETA_SHARD_QUOTED_ROOT.title(), True),
     (fields.SYSMETA_SHARD_ROOT.title(), False),

@@ -23,7 +23,7 @@ TABLE = RowTable(
 _CHUNK = 1000
 #: Rows inserted by one statement, which reads and writes the sequence of ROWIDs once.
 _TOGETHER = 50
-#: What a table keeps of a row.
+#: Columns of a row in a table.
 _STORED = itemgetter(*range(7))
 _INSERT = f"INSERT INTO object ({TABLE.column_list}) VALUES (?, ?, ?, ?, ?, ?, ?)"
 _INSERT_MANY = _INSERT + ", (?, ?, ?, ?, ?, ?, ?)" * (_TOGETHER - 1)

@@ -97,7 +97,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         self._realms = realms or Realms()
         self._outbound = outbound or Outbound()
         self._saved = _LEGACY_SAVED if self.settings.allow_versions else _SAVED
-        #: What containers' raw paths, up to the slash before the object, say.
+        #: Parsed raw paths of containers, up to the slash before the object.
         self._targets: dict[str, StorageTarget] = {}
         self._accounts = AccountUpdater(context, self.settings)
 

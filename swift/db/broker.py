@@ -109,7 +109,7 @@ class Freshness:
 
 T = TypeVar("T")
 
-#: How often an operation is repeated when other processes keep replacing the file under it.
+#: Attempts of an operation while other processes replace the file.
 ATTEMPTS = 3
 #: Seconds that one call waits for the locks of a database, and of the pause before it is made again.
 CALL_WAIT_S = 0.1

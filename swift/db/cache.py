@@ -21,7 +21,7 @@ from swift.db.files import DatabasePath
 
 #: Each open database holds a descriptor and some 100 KB for its schema, whatever it weighs beside that.
 OPEN_MAX = 128
-#: What all of them may weigh together (``Broker.weight``), bytes.
+#: Largest weight of all of them together (``Broker.weight``), bytes.
 WEIGHT_MAX = 24 << 20
 
 B = TypeVar("B", bound=Broker)
@@ -59,7 +59,7 @@ class BrokerCache(Generic[B]):
         self._open_max = open_max
         self._weight_max = weight_max
         self._brokers: OrderedDict[DatabasePath, B] = OrderedDict()
-        #: What those that were used weighed after it, the least recently used ones first; bytes.
+        #: Weights of used brokers after their use, the least recently used ones first; bytes.
         self._weights: OrderedDict[DatabasePath, int] = OrderedDict()
         self._weight = 0
 

@@ -23,7 +23,7 @@ from swift.green import pause
 from swift.platform.regularfiles import IrregularFile, check_regular, is_device_error
 from swift.platform.waiting import yielding
 
-#: How long a statement waits for another process's lock, seconds.
+#: Seconds that a statement waits for another process's lock.
 BUSY_TIMEOUT_S = 25.0
 #: Page caches of the two connections of a database; the kernel's cache holds the rest. With half as much,
 #: merging rows whose names are in no order costs a tenth more, a listing nothing.

@@ -96,7 +96,7 @@ class Replaced(DatabaseError):
         super().__init__(path, "was replaced by another process")
 
 
-#: What a connection keeps of the schema, and the least that a page cache takes (20 pages), bytes.
+#: Memory of a connection's schema and the smallest page cache (20 pages), bytes.
 SCHEMA_BYTES = 64 << 10
 _CACHE_MIN_BYTES = 88 << 10
 
@@ -159,7 +159,7 @@ class Database:
         self._writer: DatabaseConnection | None = None
         self._inode: tuple[int, int] = (0, 0)
         self._size_bytes = 0
-        #: How much memory ``relax`` may give back, bytes: of page caches as much as the file can fill.
+        #: Bytes that ``relax`` may free: of page caches as much as the file can fill.
         self.weight = 0
 
     @property

@@ -25,7 +25,7 @@ from swift.platform.quarantine import move_to_quarantine
 from swift.platform.regularfiles import is_blocking, open_regular
 from swift.platform.syncing import sync_directory
 
-#: How often a database is begun in a directory that others remove as long as it is empty.
+#: Attempts to create a database in a directory that others remove while it is empty.
 _CREATE_TRIES = 5
 #: Files that SQLite keeps beside a database and that mean nothing without it.
 SIDE_FILES = ("-wal", "-shm", "-journal")

@@ -29,7 +29,7 @@ class ListingQuery:
     delimiter: str = ""
     path: str | None = None
     reverse: bool = False
-    #: Whether names that begin with NUL are shown.
+    #: True if names that begin with NUL are shown.
     reserved: bool = False
 
 
@@ -172,9 +172,9 @@ def _level(walk: _Walk, bounds: _Bounds, limit: int, prefix: str) -> list[PageRo
     return [(*row[:-1], None) for row in found[:limit]]
 
 
-#: Where the delimiter begins in ``name`` behind the prefix (1-based), 0 when it does not occur.
+#: Position at which the delimiter begins in ``name`` behind the prefix (1-based), 0 when it does not occur.
 _POSITION = "instr(substr(CAST({name} AS BLOB), :skip), :delimiter)"
-#: How many bytes of the name its sub-directory has; means nothing without delimiter.
+#: Bytes of the name's sub-directory; means nothing without delimiter.
 _LENGTH = f"(:skip + {_POSITION} - 2 + :size)"
 _DIRECTORY = f"CAST(substr(CAST({{name}} AS BLOB), 1, {_LENGTH}) AS TEXT)"
 _BEHIND = f"CAST(substr(CAST({{name}} AS BLOB), 1, {_LENGTH} - :size) || :after AS TEXT)"

@@ -33,7 +33,7 @@ class RowTable:
     """A table of rows with a ``name`` and a ``deleted`` flag."""
 
     name: str
-    #: What messages carry of a row, beside its ROWID, in order.
+    #: Columns of a row in messages, beside its ROWID, in order.
     columns: tuple[str, ...]
     #: The column that says since when a row is a tombstone.
     age_column: str

@@ -44,7 +44,7 @@ class DeviceReplication:
         self._misplaced = MisplacedGuard()
         #: The partitions of databases that were moved away.
         self.quarantined: set[int] = set()
-        #: How often each node failed: address → device → count.
+        #: Failures of each node: address → device → count.
         self.failed: dict[str, dict[str, int]] = {}
 
     def replicate(self, place: DatabasePath) -> bool:

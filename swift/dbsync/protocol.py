@@ -31,7 +31,7 @@ GET_SHARD_RANGES = "get_shard_ranges"
 MUCH_BEHIND = 0.5
 #: SQLite's integers are below it.
 _ROW_ID_END = 1 << 63
-#: What a file name takes.
+#: Longest file name, bytes.
 _IDENTITY_BYTES_MAX = 255
 #: ``rsync_then_merge`` may take this long: rows per second that a receiver merges at least.
 MERGED_ROWS_PER_SECOND = 2000

@@ -25,7 +25,7 @@ from swift.db.unknown import merge_single_row, merge_tables
 from swift.dbsync.protocol import RemoteState
 from swift.dbsync.reclaim import ReclaimableRows
 
-#: What came in a message, rows or ranges, not yet checked.
+#: Unchecked rows or ranges of a message.
 Items = Sequence[Any]
 
 
@@ -41,7 +41,7 @@ class Replica(ABC):
 
     def __init__(self, broker: Broker, old: ReclaimableRows):
         self.broker = broker
-        #: What is too old to be kept.
+        #: Time before which tombstones are dropped.
         self.old = old
 
     # --- what subclasses know ----------------------------------------------------------------------

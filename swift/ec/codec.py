@@ -14,7 +14,7 @@ from typing import Any
 from swift.base.errors import SwiftError
 from swift.ec.fragment import BadFragment, check_fragment
 
-#: What new policies should use: the fastest code that survives any combination of losses.
+#: Code for new policies: the fastest one that survives any combination of losses.
 DEFAULT_EC_TYPE = "isa_l_rs_cauchy"
 
 

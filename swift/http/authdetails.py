@@ -16,5 +16,5 @@ class AuthDetails(TypedDict):
     string_to_sign: bytes
     #: Other texts that clients sign for the same request.
     alternative_strings_to_sign: tuple[bytes, ...]
-    #: Whether the signature is the one of this secret.
+    #: True if the signature is the one of this secret.
     check_signature: Callable[[str], bool]

@@ -21,7 +21,7 @@ from swift.base.errors import SwiftError
 
 #: Default size of a read, bytes.
 CHUNK_BYTES = 65536
-#: How much of a file is held in memory when it cannot be sent as one.
+#: Bytes of a file in memory when it cannot be sent as a file.
 FILE_CHUNK_BYTES = 1 << 20
 
 

@@ -9,7 +9,7 @@ from swift.base.errors import SwiftError
 from swift.http import fields
 from swift.http.headers import HeaderMap
 
-#: What names a key where something encrypted is stored: ``v``, ``path`` and perhaps ``secret_id``.
+#: Values that identify the key of stored ciphertext: ``v``, ``path`` and perhaps ``secret_id``.
 KeyId = dict[str, str]
 
 

@@ -20,7 +20,7 @@ from swift.http.body import RequestBody
 from swift.http.headers import HeaderMap, lower_name, upper_name
 from swift.http.request import Request
 
-#: What WSGI calls these headers; all others have a prefix.
+#: Headers without prefix in WSGI.
 _UNPREFIXED_HEADERS = {"content-type": "CONTENT_TYPE", "content-length": "CONTENT_LENGTH"}
 _UNPREFIXED_KEYS = frozenset(_UNPREFIXED_HEADERS.values())
 _HEADER_PREFIX = "HTTP_"

@@ -107,13 +107,10 @@ S3_AUTH_DETAILS = _declare_key(
     "access_key, signature, string_to_sign and check_signature(secret) of an S3 request; the filter that "
     "knows the caller puts the account in place of the access key in the path.",
 )
-S3_REQUEST = _declare_key(
-    "swift.s3_request", _FLAG, "The client's request is one of the S3 API: metrics and logs say so (ours)."
-)
 S3_CALL = _declare_key(
     "swift.s3.call",
     _MAP,
-    "What is known of an S3 request when it ends: bucket, key, operation, access_key, account, user (ours).",
+    "Set for requests of the S3 API: bucket, key, operation, access_key, account, user once known (ours).",
 )
 AUDITED = _declare_key("swift.audit_log.made", _FLAG, "The request is in the audit log (ours).")
 KEYSTONE_TOKEN_INFO = _declare_key(

@@ -25,7 +25,7 @@ def _is_internal(name: str) -> bool:
     return name.startswith(INTERNAL_PREFIXES) or name in INTERNAL_NAMES
 
 
-#: Whether a header (lower-case name) stays inside the cluster; unusual names are looked at each time.
+#: True if a header (lower-case name) stays inside the cluster; unusual names are looked at each time.
 is_internal: Callable[[str], bool] = Memo(
     _is_internal, 0, {name: _is_internal(name) for name in (*_FREQUENT_HEADERS, *HEADERS)}
 ).__getitem__

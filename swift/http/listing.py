@@ -18,7 +18,7 @@ Row = Mapping[str, Any]
 
 DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
-#: What XML shows of an account row and of a container row, in this order.
+#: Elements of account rows and of container rows in XML, in order.
 ACCOUNT_FIELDS = ("name", "count", "bytes", "last_modified", "storage_policy")
 CONTAINER_FIELDS = ("name", "hash", "bytes", "content_type", "last_modified")
 

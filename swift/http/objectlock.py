@@ -12,7 +12,7 @@ from swift.base.digits import is_digits
 
 GOVERNANCE, COMPLIANCE = "GOVERNANCE", "COMPLIANCE"
 _NONE, _ON, _OFF = "-", "ON", "OFF"
-#: What a change is allowed: nothing, to end the legal hold, to bypass governance, and to take back what was
+#: Permissions of a change: none, to end the legal hold, to bypass governance, and to take back what was
 #: stored a moment ago and never acknowledged.
 CHECK, MAY_RELEASE, MAY_BYPASS, MAY_WITHDRAW = "check", "release", "bypass", "withdraw"
 

@@ -43,7 +43,7 @@ class SegmentedBody(ResponseBody, Generic[S]):
         self._remaining_pieces = iter(pieces)
         self._open = open_segment
         self._read_ahead = ReadAhead(self._open_next, memory)
-        #: What ``start`` has opened.
+        #: The response that ``start`` opened.
         self._opened: deque[Response] = deque()
         self._current: Response | None = None
         self._body: ResponseBody = as_response_body(b"")

@@ -28,7 +28,7 @@ _TIMEOUTS = NodeTimeouts(CONNECT_TIMEOUT_S, TIMEOUT_S)
 #: Bodies up to this size travel with the head.
 WHOLE_BYTES = 1 << 20
 PAGE = 1000
-#: What Swift answers a change that a newer one of another client overtook: it is done, and nothing is left of
+#: Swift's status for a change that another client's newer one overtook: it is done, and nothing is left of
 #: it.
 CONFLICT_STATUS = 409
 READ_BYTES = 256 << 10

@@ -141,7 +141,7 @@ class PhaseResult:
 
     def __init__(self) -> None:
         self.operations: dict[str, OperationResult] = {}
-        #: How long the phase took.
+        #: Duration of the phase.
         self.seconds = 0.0
         #: CPU seconds of the processes that made the load.
         self.load_cpu_s = 0.0

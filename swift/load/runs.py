@@ -19,7 +19,7 @@ from swift.load.workload import Phase, Workload
 
 #: Told now and then how far a phase is: its workers' summaries, and seconds since it began.
 Watch = Callable[[Phase, Summaries, float], None]
-#: What a command line changes in a workload.
+#: Options of a workload that a command line may change.
 Options = Mapping[str, float | int | None]
 
 
@@ -33,7 +33,7 @@ class PhaseRun:
 
     phase: Phase
     result: PhaseResult
-    #: What servers used meanwhile; None where none can be seen.
+    #: Resource usage of the servers; None where no process is visible.
     usage: ResourceUsage | None = None
 
 
@@ -45,7 +45,7 @@ class LoadRun:
     phases: list[PhaseRun] = field(default_factory=list)
     #: It was ended before its time.
     is_interrupted: bool = False
-    #: What the names of containers begin with that were left: that was asked for, or removing them failed.
+    #: Prefix of the containers that were left, on request or after a failed removal.
     left: str = ""
     #: Why there are no watts of the servers that were looked at.
     no_watts: str = ""

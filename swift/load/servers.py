@@ -35,7 +35,7 @@ class ResourceUsage:
     disk_read: int
     disk_written: int
     processes: int
-    #: What all interfaces of the machine received and sent, bytes, the load's own traffic with it.
+    #: Bytes that all interfaces of the machine received and sent, including the load's own traffic.
     network: int
     #: Joules of the processor packages, of everything on the machine; None where it cannot be read.
     joules: float | None

@@ -27,7 +27,7 @@ REPORT_S = 1.0
 STOP_S = 0.25
 #: New objects have numbers from here on, in each share's own range.
 NEW_NUMBERS_FROM = 1 << 40
-#: How often a listing is looked at that still has what was removed.
+#: Checks of a listing that still has removed objects.
 STALE_LISTINGS = 60
 
 
@@ -36,14 +36,14 @@ class LoadJob:
     """A share of a phase."""
 
     workload: Workload
-    #: What the workload was made of.
+    #: Text of the workload.
     text: str
     options: Mapping[str, float | int | None]
     phase: int
     share: int
     shares: int
     endpoint: LoadEndpoint
-    #: What all containers of the run begin with.
+    #: Prefix of all containers of the run.
     prefix: str
 
     def to_json(self) -> dict[str, object]:

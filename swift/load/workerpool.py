@@ -61,7 +61,7 @@ class WorkerPool:
             for _ in range(processes)
         ]
         self._ready: set[int] = set()
-        #: Which run this is: a process may still be at the job of one that failed.
+        #: Number of the run: a process may still work on the job of a failed one.
         self._run = 0
         self._is_ending = False
         for number, child in enumerate(self._children):

@@ -18,7 +18,7 @@ from swift.load.samples import BadSample, Constant, Sizes, Uniform, Weighted, pa
 
 T = TypeVar("T")
 KINDS = ("init", "prepare", "main", "cleanup")
-#: What a main phase may mix. "multipart" is a large object in parts: SLO, or an S3 multipart upload.
+#: Operations of a main phase. "multipart" is a large object in parts: SLO, or an S3 multipart upload.
 OPERATIONS = ("get", "put", "head", "delete", "list", "post", "multipart")
 NAMES = ("uniform", "zipf", "sequential", "fresh")
 BUILT_IN = Path(__file__).parent / "workloads"

@@ -158,7 +158,7 @@ class _Exchange:
     @property
     def api(self) -> str:
         """S3 or swift, as metrics name them."""
-        return "S3" if environkeys.S3_REQUEST in self.request.env else "swift"
+        return "S3" if environkeys.S3_CALL in self.request.env else "swift"
 
     @property
     def received_bytes(self) -> int:

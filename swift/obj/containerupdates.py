@@ -40,7 +40,7 @@ _OVERRIDES = (fields.BACKEND_UPDATE_OVERRIDE, fields.SYSMETA_UPDATE_OVERRIDE)
 #: The engine that keeps the updates of a policy's objects.
 StoreAt = Callable[[Policy, str], StoreHandle]
 
-#: How often an update is saved when its directory vanishes meanwhile.
+#: Attempts to save an update whose directory vanishes.
 SAVE_TRIES = 5
 _EMPTY_MD5 = "d41d8cd98f00b204e9800998ecf8427e"
 

@@ -31,7 +31,7 @@ SMALL_BYTES = 65536
 GATHER_BYTES = 1 << 20
 #: Of a 503 about an object that is there, or was a moment ago.
 UNREADABLE: HeaderMap = {fields.BACKEND_UNREADABLE: "true"}
-#: What a body is sent in: bytes, or a range of the open file.
+#: Pieces of a body: bytes, or a range of the open file.
 Piece = bytes | FileBody
 _METADATA = ("X-Object-Meta-", fields.OBJECT_SYSMETA.title(), fields.OBJECT_TRANSIENT_SYSMETA.title())
 

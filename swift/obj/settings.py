@@ -23,7 +23,7 @@ ALLOWED_HEADERS = (
     "expires",
     "x-robots-tag",
 )
-#: What describes the body itself and so is never copied from a request.
+#: Headers that describe the body; they are never copied from a request.
 NEVER_STORED = frozenset(("content-length", "etag", "deleted", "x-timestamp", "content-type", "name"))
 
 

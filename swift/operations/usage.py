@@ -261,9 +261,20 @@ def _values(row: UsageRow, stamp: str) -> tuple[str | int, ...]:
     return (stamp, row.account, *container, row.policy, row.objects, row.bytes)
 
 
+class _UnixLines:
+    """Ends the rows of a CSV writer as Unix does; the writer itself then quotes carriage returns in names."""
+
+    def __init__(self, out: IO[str]):
+        self._out = out
+
+    def write(self, row: str) -> int:
+        """Write one row."""
+        return self._out.write(row.removesuffix("\r\n") + "\n")
+
+
 def write_csv(rows: Iterable[UsageRow], query: UsageQuery, stamp: str, out: IO[str]) -> None:
     """Write a line for each row below the names of the columns."""
-    writer = csv.writer(out, lineterminator="\n")
+    writer = csv.writer(_UnixLines(out))
     writer.writerow(columns(query))
     writer.writerows(_values(row, stamp) for row in rows)
 

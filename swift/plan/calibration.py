@@ -91,7 +91,7 @@ class StorageLayout:
         return cls(name, parse_policy(shape))
 
 
-#: What ``swift-aio`` makes.
+#: The cluster that ``swift-aio`` makes.
 LAYOUTS = (StorageLayout.of(f"gold={REPLICAS}"), StorageLayout.of(f"ec={CODE}"))
 
 
@@ -205,7 +205,7 @@ class CalibrationSite:
 
     endpoint: LoadEndpoint
     servers: NamedServers
-    #: Where its data is, if that is known.
+    #: Directory of its data, if known.
     folder: Path | None = None
 
     def run(self, text: str) -> PhaseRun:

@@ -39,7 +39,7 @@ SHARE_OF_CORES = 0.7
 IMAGE_BYTES = 8 << 30
 #: Servers at so small a part of a machine answer late, and are not to be thought broken.
 PATIENCE_S = 300
-#: How often bodies are dropped from memory, seconds.
+#: Seconds between drops of bodies from memory.
 FORGET_S = 0.5
 #: Every client is to ask so often in what is counted.
 ROUNDS = 4

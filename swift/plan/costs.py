@@ -51,7 +51,7 @@ class RequestCosts:
     #: Waiting for nothing that is counted here: the disk, mostly; for each byte of a copy or archive.
     wait_s: float = 0.0
     wait_byte_s: float = 0.0
-    #: How much requests differ: the standard deviation of the logarithm of their latency.
+    #: Spread of requests: the standard deviation of the logarithm of their latency.
     spread: float = 0.0
     #: Bytes and writes of a small request at the disks of all nodes, and bytes over all interfaces.
     disk_bytes: float = 0.0
@@ -78,7 +78,7 @@ class Costs:
     node_s: float = 0.0
     #: At a container server, for each row that it is told.
     row_s: float = 0.002
-    #: Where it was measured, and how many cores that has; empty: assumed.
+    #: The measured machine and its cores; empty: assumed.
     machine: str = ""
     cores: int = 0
 

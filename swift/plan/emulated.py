@@ -18,7 +18,7 @@ from swift.plan.costs import CHANGES, Costs, RequestCosts, request_kind
 from swift.plan.engine import LatencyTally, Station, Steps, closed_loop
 from swift.plan.fit import ROW_COPIES
 
-#: How long a PUT waits for the rest when enough nodes have it (post_quorum_timeout), seconds.
+#: Seconds that a PUT waits for the rest when enough nodes have it (post_quorum_timeout).
 GRACE_S = 0.5
 #: Time slice of a process, seconds.
 SLICE_S = 0.0005

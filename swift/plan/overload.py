@@ -26,7 +26,7 @@ MB = 1e6
 LOADS_MAX = 1000
 DEFAULT_LOADS = "50,75,90,100,110,125,150,200"
 RESERVED, TICKET = "reserved", "ticket:reserved"
-#: How the rest of the load is divided among two clients.
+#: Shares of two clients in the rest of the load.
 OTHER_CLIENTS = {"AUTH_a": 0.6, "AUTH_b": 0.4}
 
 PARAMETERS = {

@@ -103,7 +103,7 @@ _KEEP_SIZE = 1
 #: SYNC_FILE_RANGE_WRITE.
 _WRITE = 2
 _this_boot = functools.cache(read_boot)
-#: What filesystems answer that do not know O_TMPFILE, fallocate or RWF_NOWAIT.
+#: Error numbers of filesystems without O_TMPFILE, fallocate or RWF_NOWAIT.
 UNSUPPORTED = frozenset((errno.EOPNOTSUPP, errno.ENOSYS, errno.EISDIR, errno.EINVAL))
 
 

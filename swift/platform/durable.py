@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from swift.platform.disk import Disk
 from swift.platform.syncing import Syncs, moments, sync_directory
 
-#: How often a directory is made that others remove as long as it is empty.
+#: Attempts to make a directory that others remove while it is empty.
 _MKDIR_TRIES = 10
 _TEMPORARY_CHARS = string.ascii_letters + string.digits
 

@@ -256,7 +256,7 @@ class BackendContext:
     access_template: LogTemplate | None = None
     replication_server: bool = True
     partitions: RingPartitions = field(default_factory=RingPartitions)
-    #: Which changes are refused because of their date.
+    #: The rule that refuses changes because of their date.
     dates: DateLimit = field(default_factory=DateLimit)
     #: The address and port under which this node stands in rings, as daemons need it; "" is any address.
     ring_ip: str = ""

@@ -92,7 +92,7 @@ class Connection:
         #: Since when the rest of a refused request is dropped, monotonic seconds; or 0.0.
         self.lingering_since = 0.0
         self.sent_bytes = 0
-        #: How many bytes of the response that is being sent are not body.
+        #: Bytes of the response being sent that are not body.
         self.framing_bytes = 0
 
     @property

@@ -28,9 +28,9 @@ class ResumeState:
 
     #: Unix time at which the pass over the share began, whichever process began it.
     begun_s: float
-    #: What the pass noted last, as JSON has it; None at the beginning.
+    #: The last note of the pass, as JSON values; None at the beginning.
     position: object = None
-    #: What was done so far, in all processes.
+    #: The counts so far, of all processes.
     units: int = 0
     bytes: int = 0
     seconds: float = 0.0

@@ -69,7 +69,7 @@ class PassContext:
     stop: StopRequest
     #: Monotonic seconds by which the next pass is due: what waits longer can wait for that.
     deadline_s: float
-    #: Where the pass over this share was when the process ended, and where it is now.
+    #: Position of the pass in this share, kept over restarts.
     cursor: Cursor
     progress: Progress
     bytes_throttle: Throttle

@@ -57,7 +57,7 @@ class DeviceTask:
 class DevicePassBase:
     """The half of a ``daemon.Pass`` that belongs to its device."""
 
-    #: What counts a device that cannot be walked.
+    #: Counter of devices that cannot be walked.
     unavailable_event = "errors"
 
     def __init__(self, task: DeviceTask, device: str, pass_context: PassContext):

@@ -60,7 +60,7 @@ class RunQueueDelay:
 INLINE_MAX_S = 0.01
 #: One call that takes this long is enough to be doubted, and another one to leave the event loop.
 STALL_S = 0.25
-#: How long a device is doubted, and a slow one stays in threads before the loop tries it again.
+#: Seconds for which a device is doubted, and for which a slow one stays in threads.
 PENALTY_S = 10.0
 #: The average follows the last dozens of calls.
 _AVERAGE_WEIGHT = 1 / 32

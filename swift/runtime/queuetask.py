@@ -16,7 +16,7 @@ T = TypeVar("T")
 class QueueTask:
     """The half of a ``daemon.DaemonTask`` that knows its one share."""
 
-    #: What the share is called, in cursors and reports.
+    #: Name of the share in cursors and reports.
     share: ClassVar = "queue"
 
     def shares(self) -> list[str]:

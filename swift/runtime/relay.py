@@ -15,7 +15,7 @@ from swift.runtime.connection import Connection
 
 #: Shorter bodies are copied: making a pipe costs as much.
 SPLICE_BYTES_MIN = 256 << 10
-#: How much a pipe holds. Users may have some hundred of this size (fs.pipe-user-pages-soft).
+#: Capacity of a pipe, bytes. Users may have some hundred of this size (fs.pipe-user-pages-soft).
 PIPE_BYTES = 256 << 10
 #: Pipes beyond the user's allowance hold next to nothing, and copying is faster.
 PIPE_BYTES_MIN = 64 << 10

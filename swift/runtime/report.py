@@ -16,7 +16,7 @@ from swift.base.clock import Clock
 from swift.telemetry.recon import replace_text
 from swift.telemetry.telemetry import Telemetry
 
-#: How often the line on a terminal changes, seconds.
+#: Seconds between changes of the line on a terminal.
 TERMINAL_S = 0.2
 
 

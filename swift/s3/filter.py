@@ -116,7 +116,6 @@ class S3Api(Filter):
         )
         if not is_for_s3 and not is_form(request):
             return self._handle_unsigned(request)
-        request.env[environkeys.S3_REQUEST] = True
         session, bucket, key, code, begun_s = None, "", "", "", time.time()
         call = request.env.setdefault(environkeys.S3_CALL, {})
         try:

@@ -27,7 +27,7 @@ class RenderedElement(str):
     """XML of an element that is rendered already."""
 
 
-#: What an element holds.
+#: Content of an element.
 Value = Union[str, int, "Mapping[str, Value]", "Sequence[Value]"]
 Tree = dict[str, "Parsed"]
 Parsed = Union[str, Tree, "list[Parsed]"]
@@ -160,7 +160,7 @@ def trees_of(value: Parsed | None) -> list[Tree]:
 
 # --- writing ------------------------------------------------------------------------------------------
 
-#: What XML 1.0 cannot carry, not as references either (section 2.2).
+#: Characters that XML 1.0 cannot carry, not as references either (section 2.2).
 _INVALID_CHARACTERS = r"\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff"
 _has_special_characters = re.compile(rf"[&<>\r{_INVALID_CHARACTERS}]").search
 _replace_special_characters = re.compile(rf"[&<>\r{_INVALID_CHARACTERS}]").sub

@@ -59,7 +59,7 @@ class ReadOptions(NamedTuple):
 
     #: Objects whose X-Delete-At is not after this moment (Unix seconds) are expired.
     moment_s: float
-    #: Whether expired objects are to be served all the same.
+    #: True if expired objects are to be served all the same.
     open_expired: bool = False
     #: Erasure coding: None means durable archives only, a list allows others.
     preferences: list[FragmentPreference] | None = None
@@ -81,15 +81,15 @@ class ObjectState:
     #: None when no erasure coded set is durable.
     durable_timestamp: Timestamp | None = None
     size: int = 0
-    #: What the newest POST stored, without anything merged; None when there was none.
+    #: Metadata of the newest POST alone; None when there was none.
     posted: Metadata | None = None
-    #: What came with the body, without anything merged; None when there is no body.
+    #: Metadata of the body alone; None when there is no body.
     written: Metadata | None = None
     #: The Content-Type that came with the body, whatever POSTs said later.
     data_content_type: str = ""
     #: Erasure coding: the archive indexes of every listed timestamp, newest first.
     fragments: list[tuple[Timestamp, list[int]]] = field(default_factory=list)
-    #: Whether the winning archive is durable; replicated data always is.
+    #: True if the winning archive is durable; replicated data always is.
     durable: bool = True
     #: Why files were quarantined by the call that returns this state: then it does not say that there was no
     #: object. Empty when none were.
@@ -121,9 +121,9 @@ class StoredObject(Protocol):
     """An object opened for reading; close it."""
 
     state: ObjectState
-    #: Whether the kernel should keep what is read in memory; set it before reading.
+    #: True if the kernel should keep what is read in memory; set it before reading.
     keep_cache: bool
-    #: Whether the body's MD5 is compared; checksums of our own always are. Set it before reading.
+    #: True if the body's MD5 is compared; checksums of our own always are. Set it before reading.
     check_md5: bool
 
     def read_cached(self, size_max: int) -> bytes | None:
@@ -320,7 +320,7 @@ class PendingUpdates(Protocol):
 class Capabilities:
     """Optional features of an engine."""
 
-    #: What it keeps are files and directories of a device as object-disk.md has them: rsync may bring them.
+    #: It stores files and directories of a device as object-disk.md has them: rsync may bring them.
     rsyncable: bool
     #: ``StoredObject.pieces`` may give ranges of files, which the kernel sends.
     sendfile: bool

@@ -25,7 +25,7 @@ class Effort(Enum):
     LONG = ""
     #: Hashing the suffixes of a partition.
     HASHES = "hashes"
-    #: What other nodes push here.
+    #: Calls for data that other nodes push.
     SSYNC = "ssync"
     #: Reading everything that is there.
     AUDIT = "audit"

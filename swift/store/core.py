@@ -183,7 +183,7 @@ class FileDraft:
         return f"<FileDraft {self.size} bytes for {self._object_path.directory}>"
 
 
-#: How often an object is looked at whose files or directory others change at the same time.
+#: Attempts to read an object whose files others change at the same time.
 TRIES = 5
 
 #: Told about damage and other things an operator wants to know.
@@ -196,9 +196,9 @@ class EngineRules:
 
     reclaim: ReclaimRules = ReclaimRules()
     sync_every_bytes: int = 512 << 20
-    #: What bodies without checksums of ours are read in.
+    #: Bytes of a read of bodies without checksums of ours.
     read_bytes: int = CHUNK_BYTES
-    #: Who may replicate into a device at the same time; 0: any number.
+    #: Nodes that may replicate into a device at the same time; 0: any number.
     replications_per_device: int = 1
 
 

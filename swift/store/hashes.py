@@ -203,7 +203,7 @@ def consolidate(disk: Disk, partition_path: str, now_s: float) -> Hashes:
         return hashes
 
 
-#: What ``hashes.pkl`` holds: suffix → hash or None for a dirty one, and a few names that are none.
+#: Content of ``hashes.pkl``: suffix → hash or None for a dirty one, and a few names that are none.
 Hashes = dict[str, Any]
 
 

@@ -26,7 +26,7 @@ from swift.store.errors import Damaged, FilesChanged, HashCollision
 from swift.store.layout import DATA, FileName
 from swift.store.metadata import Metadata, read_metadata
 
-#: What a POST cannot change.
+#: Metadata that a POST cannot change.
 _DATA_ONLY = ("Content-Length", "ETag", "deleted", "X-Static-Large-Object")
 _SYSMETA = fields.OBJECT_SYSMETA.title()
 #: The path of a key whose object is known by its hash only; such callers check the name themselves.

@@ -56,12 +56,12 @@ class EngineParts:
     #: See ``SharedSyncs``; 0: every change is synced by itself.
     shared_sync_dirty_limit: int = 0
     read_bytes: int = CHUNK_BYTES
-    #: Who may replicate into a device at the same time; 0: any number.
+    #: Nodes that may replicate into a device at the same time; 0: any number.
     replications_per_device: int = 1
     notice: Callable[[str], None] = lambda _text: None
     #: The numbers of this process.
     metrics: Registry = field(default_factory=Registry)
-    #: Where blocking calls run; engines that wait for no disk need none.
+    #: Pools for blocking calls; engines that wait for no disk need none.
     pools: Pools = field(default_factory=InlinePools)
     #: Made around the filesystem engine before all other wrappers, because it has to see every change.
     tier: TierFactory | None = None

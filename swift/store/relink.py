@@ -36,7 +36,7 @@ class RelinkCounts:
     linked: int = 0
     removed: int = 0
     errors: int = 0
-    #: Whether what was in the way was moved to the quarantine or left in place.
+    #: True if what was in the way was moved to the quarantine or left in place.
     collisions: int = 0
 
     def add(self, other: RelinkCounts) -> None:

@@ -118,9 +118,9 @@ class RecentChecks:
 REMEMBERED_BYTES = 8 << 10
 #: A run of verified chunks is sent in ranges of this size, so that no other request waits long.
 RANGE_BYTES_MAX = 8 << 20
-#: What a chunk is read in when only its checksum is wanted.
+#: Bytes of a read of a chunk that is only verified.
 CHECKED_BYTES = 128 << 10
-#: How far apart the pages are that tell whether a chunk is in memory.
+#: Distance of the pages that show if a chunk is in memory, bytes.
 PROBE_EVERY_BYTES = 256 << 10
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 #: Upper bounds of duration buckets, seconds.
 DURATION_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-#: How buckets are called on the page, the one of all longer durations last.
+#: Labels of buckets on the page, that of all longer durations last.
 _BUCKET_LABELS = tuple(f'le="{bound:g}"' for bound in DURATION_BUCKETS_S) + ('le="+Inf"',)
 
 Labels = tuple[tuple[str, str], ...]

@@ -7,6 +7,7 @@ and a daemon goes on when it cannot be written.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -114,7 +115,10 @@ def replace_text(path: str, text: str) -> None:
     """Give ``path`` a whole new content in one step, unsynced; raises OSError."""
     temporary = f"{path}.{os.getpid()}.tmp"
     try:
-        with open(temporary, "w", encoding="utf-8") as file:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        # A link of this name, made by the owner of the directory, is not followed.
+        with open(temporary, "x", encoding="utf-8") as file:
             file.write(text)
         inherit_owner(temporary)
         os.replace(temporary, path)

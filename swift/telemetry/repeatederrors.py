@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from swift.base.clock import Clock
 from swift.telemetry.log import Log
 
-#: How long the repetitions of an error are only counted, seconds.
+#: Seconds in which repetitions of an error are only counted.
 REPEAT_INTERVAL_S = 300.0
 #: Different errors that are remembered; beyond that the oldest are forgotten.
 ERRORS_MAX = 1000

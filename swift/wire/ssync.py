@@ -34,7 +34,7 @@ LENGTH_DIGITS_MAX = 20
 #: Header lines of one subrequest; objects carry fewer.
 HEADERS_MAX = 1000
 
-#: What may surround names and values. Python would take bytes of UTF-8 letters for blanks as well.
+#: Blanks that may surround names and values. Python would take bytes of UTF-8 letters for blanks as well.
 _BLANKS = " \t"
 
 METHODS = frozenset(("PUT", "POST", "DELETE"))

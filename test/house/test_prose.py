@@ -43,6 +43,13 @@ def test_docstrings_begin_with_what_they_are_about():
     assert not [text.where for text in prose.docstrings(CODE) if RIDDLE.match(text.text)]
 
 
+def test_comments_of_constants_name_what_they_are_about():
+    comment = re.compile(rf"#: {RIDDLE.pattern}")
+    assert not [
+        f"{path.relative_to(ROOT)}: {text}" for path in CODE for text in comment.findall(path.read_text())
+    ]
+
+
 def test_code_speaks_of_machines_as_things():
     texts = (prose.Text(str(path.relative_to(ROOT)), path.read_text()) for path in CODE)
     assert not [word for text in texts for word in prose.banned_words(text)]

@@ -24,7 +24,7 @@ from tools.generate.expressions import selectors_of
 pytestmark = pytest.mark.process
 
 GRAFANA = Path(__file__).parents[2] / "etc/grafana"
-#: What a healthy small cluster does not have → why.
+#: Metrics that a healthy small cluster lacks → why.
 ABSENT = {
     "swift_admission_refused_total": "no filter admission is in the pipeline",
     "swift_device_errors_total": "no device fails",

@@ -50,7 +50,7 @@ def pages():
     }
 
 
-#: What a page says, and what tests run instead, because it takes less time. Deployed clusters also get a
+#: Commands of a page, and quicker ones that tests run instead. Deployed clusters also get a
 #: network for replication here: 10.1.0.1 is 10.0.0.1.
 QUICKER = {
     "create 10 3 1": "create 6 3 1",

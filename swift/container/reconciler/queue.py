@@ -25,7 +25,7 @@ DELETE_TYPE = "application/x-delete"
 class MisplacedObject(NamedTuple):
     """An object that may lie in a wrong policy."""
 
-    #: Where the entry is in the queue.
+    #: Container and name of the entry in the queue.
     container: str
     name: str
     #: The policy in which it was written.

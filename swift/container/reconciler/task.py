@@ -57,16 +57,16 @@ class ContainerReconcilerSettings(Settings):
 
 
 NAME = "container-reconciler"
-#: How far above the misplaced version each later one is: the wrong copy's tombstone, the entry's removal, the
+#: Offsets above the misplaced version: the wrong copy's tombstone, the entry's removal, the
 #: right copy.
 TOMBSTONE, REMOVAL, RIGHT = 1, 2, 3
-#: What becomes of entries; those of ``_DONE`` leave the queue.
+#: Outcomes of entries; those of ``_DONE`` leave the queue.
 _DONE = ("success", "noop_object", "lost_source")
 OUTCOMES = (
     *_DONE,
     *("unavailable_container", "unavailable_source", "unavailable_policy", "unknown_policy", "errors"),
 )
-#: What belongs to the answer, not to the object.
+#: Headers of the response, not of the object.
 _NOT_STORED = frozenset(
     (
         *("date", "connection", "keep-alive", "transfer-encoding", "content-length", "accept-ranges"),

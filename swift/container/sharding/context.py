@@ -11,7 +11,7 @@ from swift.db.metadata import Metadata
 from swift.http import fields as names
 
 PREFIX = names.SYSMETA_SHARD_CONTEXT.title()
-#: What a sharder may have written down; true and false are no numbers here.
+#: Types of a sharder's stored values; true and false are no numbers here.
 _KINDS: dict[str, tuple[type, ...]] = {
     "cursor": (str,),
     "cleave_to_row": (int, type(None)),

@@ -65,7 +65,7 @@ class ShardingSession:
         self._info = broker.info()
         self._is_root = broker.read(broker.is_root)
         self._root = root_path(self._info.metadata) or broker.own_name
-        #: Whether anything was done or is left to be done.
+        #: True if anything was done or is left to be done.
         self.is_at_rest = True
 
     # --- facts ----------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from swift.http.transform import as_request_body
 from swift.runtime.report import Counters
 from swift.telemetry.log import Log
 
-#: What belongs to the answer, or is about this cluster.
+#: Headers of the response, or of this cluster.
 _NOT_SENT = frozenset(
     (
         *("date", "last-modified", "connection", "keep-alive", "transfer-encoding", "content-length"),

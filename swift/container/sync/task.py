@@ -74,7 +74,7 @@ class ContainerSyncSettings(Settings):
 
 
 NAME = "container-sync"
-#: What is counted, under the names of the recon file.
+#: Counters, by their names in the recon file.
 COUNTS = ("syncs", "puts", "deletes", "skips", "failures")
 #: Seconds within which every container is looked at although nothing has happened to it.
 RECHECK_S = 3600.0

@@ -25,7 +25,7 @@ from tempfile import mkdtemp
 
 PREFIX, RECORD = "swift-load-", "run.pid"
 _BLOCKS = Path("/sys/block")
-#: How long processes that were killed may take to go, seconds.
+#: Seconds that killed processes may take to end.
 _ENDING_S = 10.0
 
 

@@ -62,7 +62,7 @@ class FaultResult:
     repaired_s: float = 0.0
     #: Seconds from then to the first look that found nothing missing; None when that did not come.
     whole_s: float | None = None
-    #: What was missing when it was repaired, and at the last look.
+    #: Missing copies at the repair and at the last check.
     lacked: MissingReplicas | None = None
     lacks: MissingReplicas | None = None
 

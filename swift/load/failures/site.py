@@ -56,7 +56,7 @@ class FailureSite:
     def __init__(self, plan: ClusterPlan):
         self.plan = plan
         self._supervisor = Supervisor(plan, lambda _text: None)
-        #: What undoes a failure, last first.
+        #: Functions that undo a failure, last first.
         self._undo_actions = contextlib.ExitStack()
 
     @contextlib.contextmanager

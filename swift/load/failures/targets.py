@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from swift.base.errors import InvalidValue
 
-#: What can fail, and in which ways.
+#: Targets of failures with their kinds.
 WAYS = {
     "nodes": ("kill", "stop", "partition"),
     "disks": ("unmount", "shutdown", "read-only", "slow", "wipe"),

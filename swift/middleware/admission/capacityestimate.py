@@ -9,12 +9,12 @@ from __future__ import annotations
 
 #: Answers that take so many times as long as usual come from devices with too long queues.
 SLOW_FACTOR = 3.0
-#: What of the delivered rate the bound becomes then: so much less that the queues become empty, which also
-#: shows how quick answers usually are.
+#: Fraction of the delivered rate that becomes the bound. It lets the queues run empty, which also shows the
+#: usual duration of responses.
 _BACK_OFF_FACTOR = 0.8
-#: How much a bound that is used up grows in an interval.
+#: Growth of a used up bound in an interval, a factor.
 _GROWTH_FACTOR = 1.02
-#: From which part on a bound counts as used up.
+#: Part of a bound from which it counts as used up.
 _USED_UP_SHARE = 0.85
 #: The usual time follows slowly upwards, and at once downwards.
 _USUAL_RISE_FACTOR = 1.01

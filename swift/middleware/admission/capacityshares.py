@@ -20,7 +20,7 @@ from swift.middleware.admission.amounts import NO_AMOUNTS, RATES, Amounts
 from swift.middleware.admission.limiter import UNGUARANTEED_KEY, Usage
 from swift.middleware.admission.rules import LIMIT_PREFIX
 
-#: What of each rate is divided evenly.
+#: Fraction of each rate that is divided evenly.
 EVENLY_DIVIDED = 0.04
 #: Weight of a new measurement in the report, so that single peaks do not count.
 _SMOOTHING_FACTOR = 0.5
@@ -95,7 +95,7 @@ class ShareExchange:
         self._window = -1
         self._slot = 0
         self._smoothed: UsageReport = {}
-        #: How many there were at the last exchange.
+        #: Processes at the last exchange.
         self.processes = 1
         #: Usage of all processes, as of the last exchange.
         self.totals: UsageReport = {}

@@ -19,7 +19,7 @@ _LIST_KEY = "admission/reservations"
 _LOCK_KEY = "admission/reservations/lock"
 #: A lock whose holder went away is over after so long, seconds.
 _LOCK_EXPIRY_S = 5.0
-#: How often, and how long between, the lock is tried.
+#: Attempts to take the lock, and seconds between them.
 _LOCK_TRIES = 40
 _LOCK_PAUSE_S = 0.05
 #: Reservations of a cluster at a time; more would not fit into a value of memcached.

@@ -22,9 +22,9 @@ from dataclasses import dataclass, field
 from swift.base.errors import ConfigError
 from swift.middleware.admission.amounts import NO_AMOUNTS, RESOURCES, Amounts, format_amount, parse_amount
 
-#: What a request may be.
+#: Kinds of requests.
 CLASSES = ("client", "s3", "replication", "audit")
-#: Whom a rule may be for.
+#: Subjects of a rule.
 _CONDITIONS = ("account", "container", "user", "class")
 _KNOWN_KEYS = frozenset(("name", "guaranteed", "greatest", "weight", *_CONDITIONS))
 ANY_VALUE = "*"

@@ -25,6 +25,8 @@ from swift.telemetry.metrics import Registry
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 MODE = 0o640
 LOCK_TIMEOUT_S = 5.0
+#: Seconds that one thread waits for another one's write.
+STALL_S = 10.0
 #: Bytes of lines that may wait for the disk in one process.
 WAITING_BYTES_MAX = 16 << 20
 #: Seconds between attempts to rotate.
@@ -57,16 +59,24 @@ class AuditFile:
 
     def append(self, lines: Sequence[bytes]) -> tuple[int, str]:
         """Write lines; return how many were written and the reason why the others were not."""
-        with self._lock:
-            for done, line in enumerate(lines):
-                try:
-                    if not done:
-                        self._reopen_if_moved()
-                    self._write(line)
-                except (OSError, LockTimeout) as error:
-                    self.close()
-                    return done, str(error)
-            return len(lines), ""
+        # The end of a process does not wait for a thread that a stalled disk holds.
+        if not self._lock.acquire(timeout=STALL_S):
+            return 0, f"{self._path}: the disk does not respond"
+        try:
+            return self._append(lines)
+        finally:
+            self._lock.release()
+
+    def _append(self, lines: Sequence[bytes]) -> tuple[int, str]:
+        for done, line in enumerate(lines):
+            try:
+                if not done:
+                    self._reopen_if_moved()
+                self._write(line)
+            except (OSError, LockTimeout) as error:
+                self.close()
+                return done, str(error)
+        return len(lines), ""
 
     def _write(self, line: bytes) -> None:
         is_full = self._max_bytes and self._size() and self._size() + len(line) > self._max_bytes

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from swift.base.clock import Clock
 
 DAY_S = 86400.0
-#: What opening an object costs, in bytes that could be read meanwhile.
+#: Cost of opening an object, in bytes that could be read meanwhile.
 OBJECT_BYTES = 65536
 #: Passes aim at this part of the period, so that a slow last day does not break the promise.
 AIM = 0.9

@@ -10,7 +10,7 @@ from swift.runtime.daemon import Schedule
 
 #: Age of stale partial files of rsync if rsync_timeout is unknown, seconds.
 TEMPORARY_AGE_S = 86400.0
-#: How much longer than rsync may take ``auto`` waits, seconds.
+#: Seconds that ``auto`` waits longer than rsync may take.
 _GRACE_S = 900.0
 
 

@@ -102,7 +102,7 @@ class AuditMode:
 
     #: In recon and in the files on the devices.
     name: str
-    #: Whether bodies are read.
+    #: True if bodies are read.
     full: bool
 
     @property

@@ -23,13 +23,13 @@ _DIGITS = 10
 class ExpiringObject(NamedTuple):
     """An object to be deleted."""
 
-    #: Where the task is in the queue.
+    #: Container and name of the task in the queue.
     container: str
     name: str
     #: When it expired, or when its deletion was asked for.
     timestamp: Timestamp
     path: EntityPath
-    #: Whether a client asked for the deletion, whatever the object says.
+    #: True if a client asked for the deletion, whatever the object says.
     is_async_delete: bool
 
     def __str__(self) -> str:

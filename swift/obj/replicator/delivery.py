@@ -67,7 +67,7 @@ def rsync_command(
     ]
 
 
-#: What rsync says when the directory above the one that it is to make is missing.
+#: rsync's error when the parent of the target directory is missing.
 _NO_DIRECTORY = "No such file or directory"
 
 
@@ -84,7 +84,7 @@ class ReplicationJob:
     policy: Policy
     part: int
     suffixes: Sequence[str]
-    #: Whether what arrived is to be durable before that is believed.
+    #: True if what arrived is to be durable before that is believed.
     durable: bool = False
     #: SSYNC: only ask about these objects.
     confirms: Collection[str] | None = None

@@ -44,7 +44,7 @@ RECON_NAMES = {
     "suffix.hashes": "suffix_hash",
     "suffix.syncs": "suffix_sync",
 }
-#: How often it is looked whether the last handoffs are done, seconds.
+#: Seconds between checks for the end of the last handoffs.
 _HANDOFFS_POLL_S = 0.05
 
 

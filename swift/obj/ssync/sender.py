@@ -106,7 +106,7 @@ class SsyncResult:
     sent: int = 0
     #: Offered, wanted and not sent: vanished, damaged, or not to be rebuilt at the moment.
     failed: int = 0
-    #: Whether ``objects_max`` left some out.
+    #: True if ``objects_max`` left some out.
     is_partial: bool = False
 
 

@@ -80,12 +80,13 @@ END_OF_FILES
 prepare() {{
     folder=$(dirname "$2")
     [ -d "$folder" ] || install -d -o root -g {group} -m 750 "$folder"
-    cp "$stage/$1" "$2{suffix}"
-    chown "$3" "$2{suffix}"
+    # Links that others may have made are replaced, not followed.
+    cp --remove-destination "$stage/$1" "$2{suffix}"
+    chown -h "$3" "$2{suffix}"
     chmod "$4" "$2{suffix}"
     sync "$2{suffix}"
 }}
-rename() {{ mv -f "$1{suffix}" "$1"; }}
+rename() {{ mv -fT "$1{suffix}" "$1"; }}
 """
 
 

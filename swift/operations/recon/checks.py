@@ -428,7 +428,7 @@ class Check:
     switch: str
     run: Callable[[CheckContext, ReconReport], None]
     types: tuple[str, ...] = ("account", "container", "object")
-    #: What cannot be checked on other types.
+    #: Checks that only this type of server has.
     noun: str = ""
 
     def noun_on(self, server_type: str) -> str:

@@ -90,14 +90,14 @@ def run_daemon(daemon: Daemon, argv: Sequence[str] | None = None) -> int:
 class PreparedDaemon:
     """A daemon whose configuration was read: everything but privileges, signals and the loop."""
 
-    #: What the process does, and when; the daemon's own task first.
+    #: Tasks of the process with their schedules; the daemon's own task first.
     tasks: tuple[tuple[DaemonTask, Schedule], ...]
     context: BackendContext
     recon: ReconFile
     user: str
     priority: PrioritySettings
     rings: Rings
-    #: Whether the command line selects a part of the work.
+    #: True if the command line selects a part of the work.
     is_limited: bool = False
 
     @property

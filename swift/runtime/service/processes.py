@@ -19,7 +19,7 @@ from swift.base.errors import SwiftError
 from swift.runtime.notify import READY, RELOAD_REFUSED, reload_address
 from swift.runtime.service.services import Service, config_paths, pid_file, pid_files
 
-#: Where the modules of commands are.
+#: Directory of the commands' modules.
 _COMMAND_PREFIX = "swift.cli."
 #: Options of the interpreter that a word of their own follows.
 _WITH_VALUE = frozenset(("-W", "-X", "--check-hash-based-pycs"))

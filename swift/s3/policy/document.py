@@ -147,7 +147,7 @@ _IAM_ARN_PREFIX = "arn:aws:iam::"
 #: Kinds of principals that the cluster does not have: they are stored and match no caller.
 _UNSUPPORTED_PRINCIPALS = ("Service", "Federated")
 ALL_PRINCIPALS = "*"
-#: What JSON can hold.
+#: Values of JSON.
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 
 

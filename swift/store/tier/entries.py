@@ -43,7 +43,7 @@ _CLASS_BYTE = {METADATA: b"m", HASHES: b"h", DATA: b"d", SMALL_DATA: b"s"}
 PARTITION, OBJECT = 3, 5
 _NOTE_BYTES = TOKEN_BYTES + 8
 _TOTALS = struct.Struct("<QQQQIQ")
-#: What LMDB writes for one change besides the value: the path of pages to it, twice.
+#: Bytes that LMDB writes for one change besides the value: the path of pages to it, twice.
 COMMIT_BYTES = 16384
 #: A record of age and what LMDB keeps beside a value.
 RECORD_BYTES = 96
@@ -70,9 +70,9 @@ class Note(NamedTuple):
 
     path: bytes
     token: bytes
-    #: Whether it stands in the index; else the epoch was renewed.
+    #: True if it stands in the index; else the epoch was renewed.
     is_kept: bool
-    #: Whether something was known before, and whether its body was.
+    #: True if something was known before, and whether its body was.
     was_known: bool = False
     had_body: bool = False
 
@@ -82,7 +82,7 @@ class Totals(NamedTuple):
 
     metadata: int = 0
     hashes: int = 0
-    #: Where the next body goes, in the logs of small bodies and of pieces.
+    #: Position of the next body, in the logs of small bodies and of pieces.
     small_head: int = 0
     data_head: int = 0
     #: Days since 1970 and bytes written on that day.

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 
-#: What is counted; ``rejected`` is what was read but not kept, ``unproven`` what had to be compared first.
+#: Counted events; ``rejected``: read but not kept, ``unproven``: compared first.
 NAMES = ("hits", "misses", "kept", "rejected", "unproven", "dropped", "differences")
 
 #: Class, device and name → number.

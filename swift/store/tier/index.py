@@ -37,7 +37,7 @@ _READERS_MAX = 1024
 #: LMDB takes 64 bytes for each reader, and two pages are more than the rest.
 _LOCK_BYTES = _READERS_MAX * 64 + 8192
 _NAME = re.compile("[0-9a-f]{16}")
-#: What is read instead of a page that cannot be: a leaf of LMDB's tree that has no entries.
+#: Content in place of an unreadable page: a leaf of LMDB's tree that has no entries.
 _EMPTY_LEAF = struct.pack("<QHHHH", 0, 0, 2, 16, 4096)
 
 

@@ -28,13 +28,13 @@ class Mode(NamedTuple):
     before it changes the disk, whatever the mode.
     """
 
-    #: Whether reads are answered from the tier.
+    #: True if reads are answered from the tier.
     serves: bool
-    #: Whether what a read had to take from the disk is kept.
+    #: True if what a read had to take from the disk is kept.
     fills: bool
-    #: What is kept once a write is durable on the disk.
+    #: Parts that are kept once a write is durable on the disk.
     on_write: str
-    #: Whether a write may be on the disk later only.
+    #: True if a write may be on the disk later only.
     defers: bool = False
 
 
@@ -47,7 +47,7 @@ MODES: Mapping[str, Mode] = {
     "pass-through": Mode(serves=False, fills=False, on_write=DROP),
 }
 PASS_THROUGH = "pass-through"
-#: Where a lost write would be a lost promise; of hashes only work is lost.
+#: Classes whose lost writes would break an acknowledgement; lost hashes only cost work.
 DEFERRABLE = frozenset((HASHES,))
 
 

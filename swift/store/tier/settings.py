@@ -137,7 +137,7 @@ class TierSettings(Settings):
         return made
 
 
-#: What needs a restart.
+#: Options that need a restart.
 FIXED = frozenset(("enabled", "path", "state_path"))
 
 

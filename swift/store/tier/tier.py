@@ -89,7 +89,7 @@ class TierDependencies:
     notice: Callable[[str], None] = lambda _text: None
 
 
-#: Where, the index, the change, and the entry that it leaves; the entry with the body if it is to be kept.
+#: Path, index, change, and the entry that it leaves; the entry with the body if it is to be kept.
 WithBody = Callable[[HashDirectory, Entries, Note, Snapshot], Snapshot]
 
 
@@ -116,7 +116,7 @@ class CacheTier:
         self._entries: Entries | None = None
         self._next_tick_s = self._retry_s = 0.0
         self._control_mtime = -1
-        #: What was told last about changes that cannot be taken over.
+        #: The last logged reason why changes cannot be taken over.
         self._refusal = ""
         self._left_to_parent: list[object] = []
         #: Logs of bodies, by class and size; see ``bodies``.

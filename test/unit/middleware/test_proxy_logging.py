@@ -5,7 +5,7 @@ import re
 import pytest
 
 from swift.gateway.subrequest import make_subrequest
-from swift.http.environkeys import LOGGED_POLICY, S3_REQUEST
+from swift.http.environkeys import LOGGED_POLICY, S3_CALL
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
 from swift.middleware.gatekeeper import Gatekeeper, GatekeeperSettings
@@ -394,7 +394,7 @@ def test_labels_of_what_is_no_entity_are_empty_and_of_an_account_few():
 def test_the_metric_of_a_request_has_the_api_that_the_client_used():
     def answer(request):
         if request.raw_path.startswith("/bucket"):
-            request.env[S3_REQUEST] = True
+            request.env[S3_CALL] = {}
         return Response(200)
 
     bench = Bench(answer)

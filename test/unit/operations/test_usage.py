@@ -253,7 +253,7 @@ def test_own_devices_are_found_by_either_address_and_port():
 
 ROWS = [
     UsageRow("AUTH_a", "a,b", "gold", 1, 10),
-    UsageRow("AUTH_a", 'c"\n', "silver", 2, 20),
+    UsageRow("AUTH_a", 'c"\r', "silver", 2, 20),
 ]
 
 
@@ -263,7 +263,7 @@ def test_csv_has_stable_columns_and_quotes_names():
     assert out.getvalue() == (
         "time,account,container,policy,objects,bytes\n"
         '2026-01-01T00:00:00Z,AUTH_a,"a,b",gold,1,10\n'
-        '2026-01-01T00:00:00Z,AUTH_a,"c""\n",silver,2,20\n'
+        '2026-01-01T00:00:00Z,AUTH_a,"c""\r",silver,2,20\n'
     )
     out = io.StringIO()
     write_csv([], UsageQuery(), "2026-01-01T00:00:00Z", out)

@@ -130,7 +130,7 @@ def test_requests_of_s3_are_marked_for_metrics_and_others_are_not(front, secret)
     requests = [Request("GET", "/bucket", head), Request("GET", "/v1/AUTH_test/c", {"host": "h"})]
     for request in requests:
         front.filter.handle(request)
-    assert [environkeys.S3_REQUEST in request.env for request in requests] == [True, False]
+    assert [environkeys.S3_CALL in request.env for request in requests] == [True, False]
 
 
 # --- requests without a signature ---------------------------------------------------------------------

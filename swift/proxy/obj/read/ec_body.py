@@ -150,7 +150,7 @@ class SpanReader:
         self._sources: dict[int, ArchiveSource] = {}
         self._rates = rates
         self._began_s = time.monotonic()
-        #: How long segments take.
+        #: Recent durations of segments.
         self._segment_s = 0.0
         wanted = geometry.archive_span(self.segments)
         for index, source in sources.items():

@@ -256,7 +256,7 @@ def test_the_service_is_asked_as_it_wants_to_be(server):
     assert keystone.validate_signature(signed("key1")) == V3
     assert server.asked == ["/v3/s3tokens"]
     assert keystone.validate_signature(signed("key1", "other")) is None
-    assert keystone.validate_signature(signed("nobody")) is None
+    assert keystone.validate_signature(signed("unknown")) is None
 
 
 @pytest.mark.parametrize("access", list(ODD))
