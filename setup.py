@@ -70,6 +70,7 @@ setup(
         "distributed": [*LOAD, "distributed>=2024.1"],
         "plan": ["simpy>=4.1", "matplotlib>=3.8"],
         "tier": ["lmdb>=2.1.1"],
+        "packed": ["lmdb>=2.1.1"],
         "eventlet": ["eventlet>=0.36"],
         "kms_keymaster": ["castellan>=5.0", "oslo.config>=9.0"],
         "kmip_keymaster": ["PyKMIP>=0.11"],
@@ -93,6 +94,8 @@ setup(
         "swift.diskfile": [
             "replication.fs = swift.store.registry:file_store",
             "erasure_coding.fs = swift.store.registry:file_store",
+            "replication.packed = swift.store.registry:packed_store",
+            "erasure_coding.packed = swift.store.registry:packed_store",
         ],
         "swift.object_audit_watcher": ["dark_data = swift.obj.auditor.dark_data:DarkData"],
         "console_scripts": [

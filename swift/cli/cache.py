@@ -24,13 +24,13 @@ from swift.platform.devices import Devices
 from swift.platform.disk import Disk
 from swift.platform.durable import replace_file
 from swift.store.api import Location, ReadOptions
+from swift.store.lmdbindex import IndexFailed
 from swift.store.metadata import BadMetadata, decode_metadata
 from swift.store.registry import EngineParts, StoreRegistry
 from swift.store.tier import figures
 from swift.store.tier.conf import settings_of, tier_factory
 from swift.store.tier.entries import Entries
 from swift.store.tier.entry import Snapshot
-from swift.store.tier.index import IndexFailed
 from swift.store.tier.policy import CLASSES, MODES, Refused, check_mode
 from swift.store.tier.scrub import TierScrub
 from swift.store.tier.settings import TierSettings, option_of

@@ -120,4 +120,4 @@ def apply_delete(
         return DeleteResult(verdict, edit.state)
 
 
-store_delete = as_call(Effort.SHORT)(apply_delete)
+store_delete = as_call(Effort.CHANGE)(apply_delete)

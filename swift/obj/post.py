@@ -134,4 +134,4 @@ def apply_post(
         return PostResult(change, edit.state)
 
 
-store_post = as_call(Effort.SHORT)(apply_post)
+store_post = as_call(Effort.CHANGE)(apply_post)

@@ -239,7 +239,7 @@ def check(state: ObjectState, plan: PutPlan, etag: str) -> None:
         raise refused
 
 
-@as_call(Effort.SHORT)
+@as_call(Effort.CHANGE)
 def store_small(
     engine: ObjectStore, key: ObjectKey, options: ReadOptions, plan: PutPlan, body: bytes
 ) -> PutResult:

@@ -157,6 +157,8 @@ class _MemoryFigures:
 
 _library = _CLibrary()
 _memory = _MemoryFigures()
+#: struct flock: type, whence, start, length, process.
+_FLOCK = struct.Struct("@hhqqi0q")
 _DIRTY = re.compile(rb"^Dirty: *(\d+) kB", re.MULTILINE)
 
 
@@ -206,6 +208,18 @@ class Disk:
             os.close(fd)
         except OSError:
             return
+
+    def lock_byte(self, fd: int, offset: int) -> bool:
+        """Lock a byte of an open file against other openings of it; return False if one has it locked."""
+        try:
+            fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, offset, 1, 0))
+        except (BlockingIOError, PermissionError):
+            return False
+        return True
+
+    def unlock_byte(self, fd: int, offset: int) -> None:
+        """Unlock a byte."""
+        fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _FLOCK.pack(fcntl.F_UNLCK, os.SEEK_SET, offset, 1, 0))
 
     def open_unnamed(self, directory: str) -> int:
         """Return a new writable file without a name, which vanishes unless ``link_unnamed`` names it.

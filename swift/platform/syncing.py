@@ -15,15 +15,14 @@ from __future__ import annotations
 
 import errno
 import os
-import threading
 import time
 from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Protocol
 
-from swift.green import Event, ThreadPool, in_green_thread, spawn_detached
+from swift.green import ThreadPool, in_green_thread
+from swift.platform.batches import GreenBatches, ThreadBatches
 from swift.platform.disk import Disk
-from swift.platform.waiting import yielding
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 #: From how many single syncs on one of the filesystem is cheaper.
@@ -148,8 +147,8 @@ class SharedSyncs:
         self._cost_model = SyncCostModel(dirty_limit, disk.dirty_bytes)
         self._monotonic = monotonic
         run = run or ThreadPool(1, "sync").call
-        self._green_batches = _GreenBatches(lambda members: self._sync(members, run))
-        self._thread_batches = _ThreadBatches(self._sync_together_if_cheaper)
+        self._green_batches = GreenBatches[_PendingSync](lambda members: self._sync(members, run))
+        self._thread_batches = ThreadBatches[_PendingSync](self._sync_together_if_cheaper)
 
     def make_durable(self, fd: int, opened: int, directories: Sequence[str] = ()) -> None:
         """See ``Syncs``."""
@@ -222,99 +221,3 @@ def _count_saved_syncs(members: list[_PendingSync]) -> int:
 
 def _run_inline(function: Callable[..., None], *args: object) -> None:
     function(*args)
-
-
-class _GreenBatch:
-    """Green threads that share the next sync."""
-
-    __slots__ = ("done", "members")
-
-    def __init__(self) -> None:
-        self.members: list[_PendingSync] = []
-        self.done = Event()
-
-
-class _GreenBatches:
-    """Has the green threads that wait in one turn of the event loop synced together."""
-
-    def __init__(self, sync: Callable[[list[_PendingSync]], None]):
-        self._sync = sync
-        self._gathering: _GreenBatch | None = None
-        self._is_busy = False
-
-    def wait(self, member: _PendingSync) -> None:
-        """Return when the member was synced, or could not be."""
-        batch = self._gathering
-        if batch is None:
-            batch = self._gathering = _GreenBatch()
-        batch.members.append(member)
-        if not self._is_busy:
-            self._is_busy = True
-            spawn_detached(self._sync_all)
-        with yielding():
-            try:
-                batch.done.wait()
-            finally:
-                if batch is self._gathering:
-                    # Given up before its turn; its descriptor is closed now.
-                    batch.members.remove(member)
-
-    def _sync_all(self) -> None:
-        """Sync batch after batch until no caller waits; begins when all callers woken together wait."""
-        try:
-            while self._gathering is not None:
-                batch, self._gathering = self._gathering, None
-                try:
-                    self._sync(batch.members)
-                finally:
-                    batch.done.set()
-        finally:
-            self._is_busy = False
-
-
-class _ThreadBatch:
-    """Threads that may share the next sync; the first of them decides, and makes it."""
-
-    __slots__ = ("is_done", "is_shared", "members")
-
-    def __init__(self) -> None:
-        self.members: list[_PendingSync] = []
-        self.is_done = False
-        self.is_shared = True
-
-
-class _ThreadBatches:
-    """Has the threads that come while one sync is under way synced together by the next.
-
-    ``share`` syncs a batch, or returns False at once.
-    """
-
-    def __init__(self, share: Callable[[list[_PendingSync]], bool]):
-        self._sync_together_if_cheaper = share
-        self._changed = threading.Condition()
-        self._gathering: _ThreadBatch | None = None
-        self._is_busy = False
-
-    def wait(self, member: _PendingSync) -> bool:
-        """Return when the member was synced or could not be; False when it is to be synced by itself."""
-        with self._changed:
-            batch = self._gathering
-            if batch is not None:
-                batch.members.append(member)
-                while not batch.is_done:
-                    self._changed.wait()
-                return batch.is_shared
-            batch = self._gathering = _ThreadBatch()
-            batch.members.append(member)
-            while self._is_busy:
-                self._changed.wait()
-            self._gathering = None
-            self._is_busy = True
-        try:
-            batch.is_shared = self._sync_together_if_cheaper(batch.members)
-        finally:
-            with self._changed:
-                self._is_busy = False
-                batch.is_done = True
-                self._changed.notify_all()
-        return batch.is_shared

@@ -21,6 +21,8 @@ class Effort(Enum):
 
     #: A few system calls: looking, opening, a small body, metadata, a tombstone, an update.
     SHORT = "short"
+    #: A decision about an object and a change of it, which waits until it is durable.
+    CHANGE = "change"
     #: A large body, or the end of one.
     LONG = ""
     #: Hashing the suffixes of a partition.

@@ -57,14 +57,15 @@ class FileStore:
 
     def run(self, device: str, effort: Effort) -> Run:
         """See ``ObjectStore``: short calls run on the event loop while the device is quick, see ``Pools``."""
-        runs = self._short if effort is Effort.SHORT else self._long.setdefault(effort, {})
+        is_short = effort in (Effort.SHORT, Effort.CHANGE)
+        runs = self._short if is_short else self._long.setdefault(effort, {})
         run = runs.get(device)
         if run is None:
             self.core.devices.path(device)
             pools = self.core.pools
             # A device has to be known before its long calls: it is one more to protect from the others.
             run = pools.run(device)
-            if effort is not Effort.SHORT:
+            if not is_short:
                 run = pools.threads(device, effort.value)
             runs[device] = run
         return run

@@ -177,7 +177,7 @@ class FileMaintenance:
             try:
                 return self.found(location, loaded.state)
             except Damaged as error:
-                self._check_may_move(location, error)
+                self.check_may_move(location, error)
                 self._core.quarantine(object_path, str(error))
         raise FilesChanged(f"{object_path.directory} is repeatedly damaged")
 
@@ -200,7 +200,7 @@ class FileMaintenance:
             ObjectKey(location.device, location.partition, location.policy, path, location.hash), state
         )
 
-    def _check_may_move(self, location: Location, error: Damaged) -> None:
+    def check_may_move(self, location: Location, error: Damaged) -> None:
         """Raise ``MisplacedLeft`` for a misplaced object that may be in its place by other settings."""
         if error.is_misplaced and not self._core.misplaced.may_move(location.device):
             raise MisplacedLeft(f"{error}; are the hash path settings in swift.conf right?")
@@ -224,7 +224,7 @@ class FileMaintenance:
             except FilesChanged:
                 continue
             except Damaged as error:
-                self._check_may_move(location, error)
+                self.check_may_move(location, error)
                 self._core.quarantine(object_path, str(error))
                 return AuditReport(Found(None, ObjectState()), str(error))
         raise FilesChanged(f"{object_path.directory} keeps changing")

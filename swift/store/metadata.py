@@ -242,7 +242,11 @@ def _from_python2(loaded: dict[Any, Any]) -> Metadata:
 
 def write_metadata(disk: Disk, file: int | str, metadata: Metadata) -> None:
     """Store metadata and its checksum with a file. Raises ``AttributesTooLarge`` or OSError."""
-    blob = encode_metadata(metadata)
+    write_metadata_blob(disk, file, encode_metadata(metadata))
+
+
+def write_metadata_blob(disk: Disk, file: int | str, blob: bytes) -> None:
+    """Store a pickle of metadata and its checksum with a file; raises like ``write_metadata``."""
     write_pieces(disk, file, METADATA_ATTRIBUTE, blob)
     digest = md5(blob, usedforsecurity=False).hexdigest()
     write_attribute(disk, file, CHECKSUM_ATTRIBUTE, digest.encode())

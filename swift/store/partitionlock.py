@@ -46,13 +46,16 @@ class ReplicationLocks:
         make_partition(self._disk, path, below=device_path)
         with (
             file_lock(self._disk, f"{path}/{REPLICATION_LOCK_FILE}", timeout_s),
-            self._object_path(device_path, timeout_s) if incoming else nullcontext(),
+            self.device_place(device_path, timeout_s) if incoming else nullcontext(),
         ):
             yield
 
     @contextmanager
-    def _object_path(self, device_path: str, timeout_s: float) -> Iterator[None]:
-        """One of the places of a device: the first that is free; the last one is waited for."""
+    def device_place(self, device_path: str, timeout_s: float) -> Iterator[None]:
+        """Hold one of the places of a device: the first that is free; the last one is waited for.
+
+        Raises ``LockTimeout``, OSError.
+        """
         first = f"{device_path}/{DEVICE_LOCK_FILE}"
         if self._per_device <= 0:
             yield

@@ -32,12 +32,14 @@ from swift.store.chooser import ReclaimRules
 from swift.store.core import EngineCore, EngineRules
 from swift.store.engine import FileStore
 from swift.store.handle import StoreHandle
+from swift.store.packed.device import PackedRules
+from swift.store.packed.engine import PackedStore
+from swift.store.packed.opening import IndexOpening
+from swift.store.packed.settings import PackedSettings
 from swift.telemetry.metrics import Registry
 
 ENTRY_POINT_GROUP = "swift.diskfile"
 WRAPPER_GROUP = "swift.store_wrapper"
-#: Names of the peer's own engines; ours stands in for them.
-_BUILT_IN = frozenset(("", "egg:swift#replication.fs", "egg:swift#erasure_coding.fs"))
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,8 @@ class EngineParts:
     metrics: Registry = field(default_factory=Registry)
     #: Pools for blocking calls; engines that wait for no disk need none.
     pools: Pools = field(default_factory=InlinePools)
+    #: Options of the packed engine.
+    packed: PackedSettings = field(default_factory=PackedSettings)
     #: Made around the filesystem engine before all other wrappers, because it has to see every change.
     tier: TierFactory | None = None
     #: Names of the wrappers around every engine, the outermost first.
@@ -82,30 +86,53 @@ def file_store(parts: EngineParts, _policy: Policy | None = None) -> FileStore:
         new_syncs = partial(
             SharedSyncs, dirty_limit=parts.shared_sync_dirty_limit, monotonic=parts.clock.monotonic
         )
-    return FileStore(
-        EngineCore(
-            parts.disk,
-            parts.devices,
-            hasher=parts.hasher,
-            clock=parts.clock,
-            space=SpaceGuard(parts.disk, parts.reserve, enabled=parts.preallocate),
-            rules=EngineRules(
-                reclaim=ReclaimRules(parts.reclaim_age_s, parts.commit_window_s),
-                sync_every_bytes=parts.sync_every_bytes,
-                read_bytes=parts.read_bytes,
-                replications_per_device=parts.replications_per_device,
-            ),
-            new_syncs=new_syncs,
-            notice=parts.notice,
-            pools=parts.pools,
-        )
+    return FileStore(_core(parts, new_syncs))
+
+
+def packed_store(parts: EngineParts, _policy: Policy | None = None) -> ObjectStore:
+    """Return the packed engine."""
+    settings = parts.packed
+    return PackedStore(
+        _core(parts, SingleSyncs),
+        open_index=IndexOpening(settings, parts.disk),
+        rules=PackedRules(settings.object_bytes_max, settings.volume_bytes),
     )
+
+
+def _core(parts: EngineParts, new_syncs: Callable[[Disk], Syncs]) -> EngineCore:
+    return EngineCore(
+        parts.disk,
+        parts.devices,
+        hasher=parts.hasher,
+        clock=parts.clock,
+        space=SpaceGuard(parts.disk, parts.reserve, enabled=parts.preallocate),
+        rules=EngineRules(
+            reclaim=ReclaimRules(parts.reclaim_age_s, parts.commit_window_s),
+            sync_every_bytes=parts.sync_every_bytes,
+            read_bytes=parts.read_bytes,
+            replications_per_device=parts.replications_per_device,
+        ),
+        new_syncs=new_syncs,
+        notice=parts.notice,
+        pools=parts.pools,
+    )
+
+
+#: The engines of this project by name, each shared by its policies. The first are the names of the peer's.
+_BUILT_IN: dict[str, EngineFactory] = {
+    "": file_store,
+    "egg:swift#replication.fs": file_store,
+    "egg:swift#erasure_coding.fs": file_store,
+    "egg:swift#replication.packed": packed_store,
+    "egg:swift#erasure_coding.packed": packed_store,
+}
 
 
 def load_factory(name: str) -> EngineFactory:
     """Return the factory behind ``egg:package#name`` or a bare entry point name; raises ``ConfigError``."""
-    if name in _BUILT_IN:
-        return file_store
+    built_in = _BUILT_IN.get(name)
+    if built_in is not None:
+        return built_in
     factory: EngineFactory = _load(ENTRY_POINT_GROUP, name, "diskfile_module")
     return factory
 
@@ -135,7 +162,7 @@ class StoreRegistry:
         self._wrappers = [load_wrapper(name) for name in parts.wrappers] if wrappers is None else wrappers
         self._by_index: dict[int, ObjectStore] = {}
         self._handles: dict[tuple[int, str], StoreHandle] = {}
-        self._shared: FileStore | None = None
+        self._shared: dict[EngineFactory, ObjectStore] = {}
 
     def at(self, policy: Policy, device: str) -> StoreHandle:
         """Return the handle of a policy's engine on a device.
@@ -164,12 +191,19 @@ class StoreRegistry:
 
     def _made(self, policy: Policy) -> ObjectStore:
         factory = load_factory(policy.diskfile_module)
-        if factory is not file_store:
+        if factory not in _BUILT_IN.values():
             return factory(self._parts, policy)
-        if self._shared is None:
-            self._shared = file_store(self._parts)
+        store = self._shared.get(factory)
+        if store is None:
+            store = self._shared[factory] = factory(self._parts, policy)
         tier = self._parts.tier
-        return self._shared if tier is None else tier(self._shared, policy)
+        return tier(store, policy) if tier is not None and isinstance(store, FileStore) else store
+
+    def close(self) -> None:
+        """Close the engines that hold something open."""
+        for store in self._shared.values():
+            if isinstance(store, PackedStore):
+                store.close()
 
     def __repr__(self) -> str:
         return f"StoreRegistry({sorted(self._by_index)})"

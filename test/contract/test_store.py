@@ -6,6 +6,7 @@ import os
 import threading
 from contextlib import contextmanager
 from hashlib import md5
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -37,6 +38,11 @@ from swift.store.engine import FileStore
 from swift.store.errors import BadFragmentIndex, CorruptBody, HashCollision
 from swift.store.layered import ForwardingEdit, ForwardingMaintenance, ForwardingObject, ForwardingStore
 from swift.store.observed import ObservedStore
+from swift.store.packed.device import PackedRules
+from swift.store.packed.engine import PackedStore
+from swift.store.packed.opening import IndexOpening
+from swift.store.packed.record import ALIGNMENT, Kind
+from swift.store.packed.settings import PackedSettings
 from swift.store.tier.policy import MODES
 from swift.telemetry.metrics import Registry
 from test.support.memoryengine import MemoryStore
@@ -95,6 +101,68 @@ class FileBench:
     def break_update(self, ref):
         (path,) = self.root.rglob(f"async_pending*/*/{ref.name}")
         path.write_bytes(b"nonsense")
+
+
+class PackedBench:
+    """The packed engine and how to look behind it; ``object_bytes_max`` decides what becomes a file."""
+
+    object_bytes_max = 1 << 20
+
+    def __init__(self, root):
+        (root / "srv" / "sda").mkdir(parents=True)
+        self.root = root / "srv"
+        self.clock = ManualClock(NOW_S)
+        self._settings = PackedSettings(state_path=str(root / "memory"))
+        self.store = self.make()
+
+    def make(self, reserve=None):
+        disk = Disk()
+        return PackedStore(
+            EngineCore(
+                disk,
+                Devices(str(self.root), mount_check=False),
+                hasher=HASHER,
+                clock=self.clock,
+                space=SpaceGuard(disk, reserve),
+            ),
+            open_index=IndexOpening(self._settings, disk),
+            rules=PackedRules(self.object_bytes_max, 64 << 20),
+        )
+
+    def full_store(self):
+        return self.make(_Full())
+
+    def entries(self, key):
+        return self.store.place(key).entries()
+
+    def damage(self, key):
+        (entry,) = [entry for entry in self.entries(key) if entry.kind is Kind.DATA]
+        if entry.external:
+            (path,) = self.root.rglob(f"{key.hash}/*.data")
+            offset, size = 0, path.stat().st_size
+        else:
+            device = self.store.device(key.device)
+            record = device.read(entry, 0)
+            path = Path(device.volumes.path(entry.position.volume))
+            offset = entry.position.unit * ALIGNMENT + record.header.prefix_bytes
+            size = record.header.body_bytes
+        with open(path, "r+b") as file:
+            file.seek(offset + size // 2)
+            byte = file.read(1)
+            file.seek(-1, 1)
+            file.write(bytes((byte[0] ^ 1,)))
+
+    def names(self, key):
+        return sorted(entry.name for entry in self.entries(key))
+
+    pendings = FileBench.pendings
+    break_update = FileBench.break_update
+
+
+class PackedFilesBench(PackedBench):
+    """The packed engine with bodies as files beside the volumes."""
+
+    object_bytes_max = 0
 
 
 class MemoryBench:
@@ -176,8 +244,24 @@ def tier_bench(mode):
 
 
 TIERED = [mode for mode in MODES if mode != "write-back"] + ["write-back"]
-BENCHES = [FileBench, MemoryBench, WrappedBench, ObservedBench, *map(tier_bench, TIERED)]
-NAMES = ["files", "memory", "wrapped", "observed", *(f"tier-{mode}" for mode in TIERED)]
+BENCHES = [
+    FileBench,
+    PackedBench,
+    PackedFilesBench,
+    MemoryBench,
+    WrappedBench,
+    ObservedBench,
+    *map(tier_bench, TIERED),
+]
+NAMES = [
+    "files",
+    "packed",
+    "packed-files",
+    "memory",
+    "wrapped",
+    "observed",
+    *(f"tier-{mode}" for mode in TIERED),
+]
 
 
 @contextmanager
@@ -187,6 +271,8 @@ def running(kind, root):
     yield made
     if isinstance(made, TierBench):
         made.tier.close()
+    if isinstance(made, PackedBench):
+        made.store.close()
 
 
 @pytest.fixture(params=BENCHES, ids=NAMES)
@@ -676,7 +762,8 @@ _STEPS = st.lists(
 @given(steps=_STEPS)
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_engines_agree_on_every_sequence_of_changes(tmp_path_factory, steps):
-    benches = [FileBench(tmp_path_factory.mktemp("store")), MemoryBench()]
+    packed = PackedBench(tmp_path_factory.mktemp("packed"))
+    benches = [FileBench(tmp_path_factory.mktemp("store")), MemoryBench(), packed]
     pictures = []
     for bench in benches:
         bench.clock.now_s = 100.0
@@ -691,7 +778,8 @@ def test_engines_agree_on_every_sequence_of_changes(tmp_path_factory, steps):
                 post(bench.store, key_of(), at, ctype_at, **{"X-Object-Meta-At": str(at)})
         state = bench.store.stat(key_of(), NOW)
         pictures.append((state, bench.names(key_of()), dict(bench.store.hashes("sda", "7", GOLD))))
-    assert pictures[0] == pictures[1]
+    packed.store.close()
+    assert pictures[0] == pictures[1] == pictures[2]
 
 
 @pytest.mark.parametrize("size", [5, 70_000, None])

@@ -17,10 +17,10 @@ from contextlib import contextmanager
 import pytest
 
 from swift.store.core import EngineCore
+from swift.store.lmdbindex import IndexFailed
 from swift.store.tier.directory import Reader
 from swift.store.tier.entries import Entries
 from swift.store.tier.extents import ExtentLog
-from swift.store.tier.index import IndexFailed
 from swift.store.tier.policy import CLASSES
 from swift.store.tier.shared import BYTES, SharedState
 from swift.store.tier.store import TierStore

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from swift.http.body import FileBody
 from swift.store.api import LIVE, ObjectState, StoredObject
 from swift.store.layered import ForwardingObject
+from swift.store.lmdbindex import IndexFailed
 from swift.store.tier.entries import Entries, ReadStart, device_of
 from swift.store.tier.entry import FileFacts, Snapshot
 from swift.store.tier.extents import ExtentLog, owner_of
-from swift.store.tier.index import IndexFailed
 from swift.store.tier.policy import DATA, SMALL_DATA, ClassRules
 from swift.store.tier.tier import CacheTier
 

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from swift.store.lmdbindex import Index, IndexFailed, Writing
 from swift.store.tier.entry import (
     Extent,
     Hashes,
@@ -32,7 +33,6 @@ from swift.store.tier.entry import (
     has_body,
 )
 from swift.store.tier.extents import place_after, room_for
-from swift.store.tier.index import Index, IndexFailed, Writing
 from swift.store.tier.policy import DATA, HASHES, METADATA, SMALL_DATA, Rules, WriteBudget, next_evicted
 from swift.store.tier.shared import TOKEN_BYTES, SharedState
 

@@ -110,7 +110,7 @@ class TierSession:
             if not os.path.isdir(made):
                 os.makedirs(made, mode=0o755, exist_ok=True)
                 _give(made, owner)
-            _check_owner(made, owner)
+            check_owner(made, owner)
         with held(f"{directory}/lock", owner):
             self.is_first = not list(self._living())
             self._path = f"{directory}/sessions/{self.token.hex()}"
@@ -215,8 +215,8 @@ def _give(path: str, owner: tuple[int, int] | None) -> None:
         os.chown(path, *owner)
 
 
-def _check_owner(path: str, owner: tuple[int, int] | None) -> None:
-    """Check the owner: in ``/dev/shm`` another user may have created the path first."""
+def check_owner(path: str, owner: tuple[int, int] | None = None) -> None:
+    """Raise PermissionError unless a directory is ours: in ``/dev/shm`` others may have made it first."""
     found = os.lstat(path)
     trusted = {0, os.geteuid(), *(owner or ())[:1]}
     if not stat.S_ISDIR(found.st_mode) or found.st_uid not in trusted or found.st_mode & stat.S_IWOTH:

@@ -30,13 +30,13 @@ from swift.store.errors import Damaged, FilesChanged
 from swift.store.hashes import SuffixHash, cache_stamp
 from swift.store.layered import ForwardingMaintenance, ForwardingStore
 from swift.store.layout import ObjectPath, is_suffix, partition_dir
+from swift.store.lmdbindex import IndexFailed
 from swift.store.metadata import decode_metadata
 from swift.store.reader import ANY_NAME
 from swift.store.tier.bodies import BodyCache, CachingObject, PiecedObject, SmallObject
 from swift.store.tier.directory import HashDirectory, path_of, state_in
 from swift.store.tier.entries import Entries, Note, ReadStart, device_of
 from swift.store.tier.entry import FileFacts, Hashes, Snapshot
-from swift.store.tier.index import IndexFailed
 from swift.store.tier.policy import DATA, DROP, HASHES, REFRESH, SMALL_DATA
 from swift.store.tier.tier import CacheTier
 from swift.store.verified import FileObject

@@ -19,12 +19,12 @@ from typing import Protocol
 from swift.platform.disk import Disk
 from swift.platform.mountwatch import MountWatch
 from swift.platform.regularfiles import read_through_links
+from swift.store.lmdbindex import Index, IndexFailed, IndexReplaced, LmdbIndex
 from swift.store.tier import figures
 from swift.store.tier.directory import Handles, HashDirectory, Reader
 from swift.store.tier.entries import PAUSE_NS, Entries, Note, ReadStart, device_of, partition_of
 from swift.store.tier.entry import Snapshot
 from swift.store.tier.extents import ExtentLog
-from swift.store.tier.index import Index, IndexFailed, IndexReplaced, LmdbIndex
 from swift.store.tier.policy import (
     DROP,
     METADATA,

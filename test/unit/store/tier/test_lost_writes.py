@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from swift.aio.xfs import attach_image, detach_image, make_image
-from swift.store.tier.index import IndexFailed, LmdbIndex
+from swift.store.lmdbindex import IndexFailed, LmdbIndex
 
 pytestmark = pytest.mark.process
 

@@ -1,12 +1,13 @@
-"""The index on the SSD: one sorted map of bytes, changed by one writer at a time, read by any process.
+"""Sorted map of bytes on a device, changed by one writer at a time, read by any process.
 
 It is LMDB without syncs: a killed process leaves it whole, a power cut may tear it. So a file beside it
 says in which run of the kernel it was last opened and whether the last user closed it; after any other
-end it is thrown away, because losing it loses nothing. What it holds is the business of ``entries``.
+end it is thrown away. Its users can make it again: the cache tier from nothing, the packed engine from its
+volumes.
 
-The SSD may fail at any time. LMDB reads it through a mapping, which is guarded: a page that cannot be read is
-an error and kills no process. Its locks are in memory, where nothing fails while they are held. An index
-with such a page, or with writes that the device refused, is discarded by the process that notices.
+The device may fail at any time. LMDB reads it through a mapping, which is guarded: a page that cannot be
+read is an error and kills no process. Its locks are in memory, where nothing fails while they are held. An
+index with such a page, or with writes that the device refused, is discarded by the process that notices.
 """
 
 from __future__ import annotations
@@ -64,6 +65,9 @@ class Writing(Protocol):
     def scan(self, prefix: bytes) -> Iterator[bytes]:
         """Return the keys that begin so, in order; nothing may be changed meanwhile."""
 
+    def items(self, begin: bytes, end: bytes, count: int) -> list[tuple[bytes, bytes]]:
+        """See ``Index``."""
+
 
 class Index(Protocol):
     """A map that several processes share. Every call raises ``IndexFailed`` when it cannot be used."""
@@ -77,11 +81,17 @@ class Index(Protocol):
         Raises ``IndexReplaced`` if opening it now gives another index, or OSError.
         """
 
+    def is_current(self) -> bool:
+        """Return True unless another index took its place; costs a system call."""
+
     def get(self, key: bytes) -> bytes | None:
         """Return the value of a key, as of the last change."""
 
     def keys(self, prefix: bytes, after: bytes, count: int) -> list[bytes]:
         """Return the next keys after ``after`` that begin so, in order; at most ``count``."""
+
+    def items(self, begin: bytes, end: bytes, count: int) -> list[tuple[bytes, bytes]]:
+        """Return at most ``count`` keys and values from ``begin`` to before ``end``; empty: the last one."""
 
     def writing(self) -> AbstractContextManager[Writing]:
         """Change it; an exception within the block changes nothing."""
@@ -134,13 +144,13 @@ def require_lmdb(version: str) -> None:
     if numbers < LMDB_LEAST:
         least = ".".join(map(str, LMDB_LEAST))
         raise ConfigError(
-            f"the cache tier needs lmdb {least} or newer, not {version}, which a damaged index crashes "
+            f"the index needs lmdb {least} or newer, not {version}, which a damaged index crashes "
             f"(pip install '{DISTRIBUTION}[tier]')"
         )
 
 
 class LmdbIndex:
-    """The index in a directory of the SSD, its locks in one in memory; for one process.
+    """The index in a directory, its locks in one in memory; for one process.
 
     Raises ``IndexFailed``, ``ConfigError``.
     """
@@ -149,7 +159,7 @@ class LmdbIndex:
         try:
             import lmdb
         except ImportError:
-            raise ConfigError(f"the cache tier needs the package lmdb (pip install '{DISTRIBUTION}[tier]')")
+            raise ConfigError(f"the index needs the package lmdb (pip install '{DISTRIBUTION}[tier]')")
         require_lmdb(lmdb.__version__)
         self._errors = (lmdb.Error, OSError)
         #: State of an index with unreadable pages, for other processes.
@@ -229,9 +239,14 @@ class LmdbIndex:
         self._check_pages(opened)
         if opened.guard.has_lost_writes():
             self._throw_away(opened)
-            raise IndexFailed("the SSD has refused writes")
+            raise IndexFailed("the device has refused writes")
         if self._state().get("name") != opened.name or not os.path.exists(self._file(opened.name)):
             raise IndexReplaced("the index was replaced")
+
+    def is_current(self) -> bool:
+        """See ``Index``."""
+        opened = self._opened
+        return opened is not None and os.path.exists(self._file(opened.name))
 
     def _in_use(self) -> _Opened:
         """Yield the open index, protected against closing by others."""
@@ -243,7 +258,7 @@ class LmdbIndex:
         """Raise ``IndexFailed`` when something could not be read: nothing of what was is to be believed."""
         if opened.guard.has_failed:
             self._throw_away(opened)
-            raise IndexFailed("the SSD cannot be read")
+            raise IndexFailed("the device cannot be read")
 
     def _failure(self, opened: _Opened, error: Exception) -> IndexFailed:
         """Translate an LMDB error; a damaged index is not opened again."""
@@ -278,6 +293,17 @@ class LmdbIndex:
         try:
             with opened.env.begin() as txn:
                 found = list(islice(_LmdbWriting(txn).scan(prefix, begin), count))
+        except self._errors as error:
+            raise self._failure(opened, error)
+        self._check_pages(opened)
+        return found
+
+    def items(self, begin: bytes, end: bytes, count: int) -> list[tuple[bytes, bytes]]:
+        """See ``Index``."""
+        opened = self._in_use()
+        try:
+            with opened.env.begin() as txn:
+                found = _LmdbWriting(txn).items(begin, end, count)
         except self._errors as error:
             raise self._failure(opened, error)
         self._check_pages(opened)
@@ -331,3 +357,14 @@ class _LmdbWriting:
                     return
                 yield key
                 found = cursor.next()
+
+    def items(self, begin: bytes, end: bytes, count: int) -> list[tuple[bytes, bytes]]:
+        found: list[tuple[bytes, bytes]] = []
+        with self._txn.cursor() as cursor:
+            if not cursor.set_range(begin):
+                return found
+            for key, value in cursor.iternext():
+                if (end and bytes(key) >= end) or len(found) == count:
+                    break
+                found.append((bytes(key), bytes(value)))
+        return found

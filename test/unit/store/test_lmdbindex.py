@@ -1,4 +1,4 @@
-"""swift/store/tier/index.py on a real LMDB."""
+"""swift/store/lmdbindex.py on a real LMDB."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from swift.base.errors import ConfigError
-from swift.store.tier.index import IndexFailed, IndexReplaced, LmdbIndex, require_lmdb
+from swift.store.lmdbindex import IndexFailed, IndexReplaced, LmdbIndex, require_lmdb
 
 VALUE = b"v" * 1200
 KEYS = [b"k%05d" % number for number in range(400)]

@@ -1,0 +1,114 @@
+"""Changes of objects on their way into a volume and the index."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from swift.store.lmdbindex import Writing
+from swift.store.packed import rows
+from swift.store.packed.entry import Entry, decode_entries, encode_entries, entry_of
+from swift.store.packed.record import Header, Kind, Position, Record
+from swift.store.packed.rows import Spaces
+
+
+@dataclass(slots=True)
+class Update:
+    """New entries of an object in one partition."""
+
+    partition: int
+    #: Those that stay.
+    kept: list[Entry]
+    #: Those that go.
+    removed: list[Entry] = field(default_factory=list)
+    #: True if the record of the change is one more.
+    adds: bool = False
+
+
+@dataclass(slots=True)
+class Change:
+    """A record, and what it means for the index."""
+
+    record: Record
+    updates: list[Update]
+    position: Position = Position(0, 0)
+    #: None only once the change is durable and in the index.
+    error: Exception | None = None
+
+    @property
+    def header(self) -> Header:
+        """Header of the record, without lengths and checksums."""
+        return self.record.header
+
+    def entry(self) -> Entry:
+        """Return the entry of the record, once it has a position."""
+        return entry_of(self.record.header, self.position, self.record.total_bytes)
+
+
+class Tally:
+    """Bytes by which the live records of volumes become more or fewer."""
+
+    def __init__(self) -> None:
+        self._bytes: dict[int, int] = {}
+
+    def add(self, entry: Entry) -> None:
+        """Count a record that became live."""
+        volume = entry.position.volume
+        self._bytes[volume] = self._bytes.get(volume, 0) + entry.read_bytes
+
+    def remove(self, entry: Entry) -> None:
+        """Count a record that died."""
+        volume = entry.position.volume
+        self._bytes[volume] = self._bytes.get(volume, 0) - entry.read_bytes
+
+    def write(self, writing: Writing, ends: dict[int, int]) -> None:
+        """Add it to the rows of the volumes; ``ends`` has new ends of some, bytes."""
+        for volume in self._bytes.keys() | ends.keys():
+            row = rows.read_volume(writing, volume)
+            live = max(row.live_bytes + self._bytes.get(volume, 0), 0)
+            rows.write_volume(writing, volume, rows.VolumeRow(max(row.end, ends.get(volume, 0)), live))
+
+
+def apply(writing: Writing, spaces: Spaces, changes: list[Change], ends: dict[int, int], now_ns: int) -> None:
+    """Put changes whose records are durable into the index."""
+    tally = Tally()
+    for change in changes:
+        header = change.header
+        for update in change.updates:
+            entries = list(update.kept)
+            if update.adds:
+                entry = change.entry()
+                entries.append(entry)
+                tally.add(entry)
+            for gone in update.removed:
+                tally.remove(gone)
+            if header.kind is Kind.LINK:
+                linked = [each for each in entries if each.position == header.references[0].position]
+                for each in linked:
+                    tally.add(each)
+            key = spaces.make(writing, header.policy, update.partition, header.hash)
+            if entries:
+                writing.put(key, encode_entries(entries))
+            else:
+                writing.delete(key)
+            rows.touch_partition(writing, header.policy, update.partition, now_ns)
+        if header.kind is Kind.UNWANTED:
+            _remove_references(writing, spaces, header, tally)
+    tally.write(writing, ends)
+
+
+def _remove_references(writing: Writing, spaces: Spaces, header: Header, tally: Tally) -> None:
+    """Take what a record references out of the index, if it is there."""
+    for partition, position in header.references:
+        key = spaces.find(writing, header.policy, partition, header.hash)
+        value = None if key is None else writing.get(key)
+        if key is None or not value:
+            continue
+        entries = decode_entries(value)
+        kept = [entry for entry in entries if entry.position != position]
+        for entry in entries:
+            if entry.position == position:
+                tally.remove(entry)
+        if not kept:
+            writing.delete(key)
+        elif kept != entries:
+            writing.put(key, encode_entries(kept))

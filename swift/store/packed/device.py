@@ -1,0 +1,326 @@
+"""One device of the packed engine: its volumes, its index, and the way of a change into both.
+
+A change is durable when its record is synced, and visible when the index has it; only then its caller goes
+on. All changes that wait at the same moment are written, synced and indexed together. The volumes are the
+truth: an index that is missing, torn or of another time is made again from them (``recovery``).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from swift.base.errors import NoSpace
+from swift.base.timestamp import ZERO
+from swift.green import ThreadPool, in_green_thread
+from swift.platform.batches import GreenBatches, ThreadBatches
+from swift.platform.disk import Disk
+from swift.platform.durable import make_directories
+from swift.platform.locks import file_lock
+from swift.platform.syncing import sync_directory
+from swift.store.lmdbindex import Index, IndexFailed
+from swift.store.packed import rows
+from swift.store.packed.changes import Change, apply
+from swift.store.packed.entry import Entry, decode_entries
+from swift.store.packed.locks import ObjectLocks
+from swift.store.packed.record import ALIGNMENT, Header, Kind, Position, Record, Reference
+from swift.store.packed.recovery import Recovery, Unwanted
+from swift.store.packed.rows import Spaces
+from swift.store.packed.volumes import Appender, StoredRecord, Volumes
+
+DIRECTORY = "packed"
+_LOCK = "lock"
+_OPENING = "opening"
+#: A process that opens a device may wait for another one that makes the index again.
+OPENING_TIMEOUT_S = 3600.0
+#: Attempts to use an index that others replace.
+_TRIES = 3
+#: Bytes of volumes, unless told otherwise.
+VOLUME_BYTES = 1 << 30
+
+IndexOpener = Callable[[str], Index]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class PackedRules:
+    """The numbers an operator may change."""
+
+    #: Bodies of at most so many bytes are packed.
+    object_bytes_max: int = 1 << 20
+    volume_bytes: int = VOLUME_BYTES
+
+
+class PackedDevice:
+    """The volumes and the index of a device, as this process uses them.
+
+    Raises OSError, ``LockTimeout``, ``ConfigError``. ``open_index`` gets the directory of the engine.
+    """
+
+    def __init__(
+        self,
+        disk: Disk,
+        path: str,
+        *,
+        open_index: IndexOpener,
+        rules: PackedRules,
+        notice: Callable[[str], None],
+    ):
+        self.path = path
+        self.directory = f"{path}/{DIRECTORY}"
+        self._disk = disk
+        self._open_index = open_index
+        self.rules = rules
+        self._notice = notice
+        for parent in make_directories(disk, self.directory, below=path):
+            sync_directory(disk, parent)
+        self.volumes = Volumes(disk, self.directory, device_path=path)
+        self.locks = ObjectLocks(disk, f"{self.directory}/{_LOCK}")
+        self._appender: Appender | None = None
+        #: Records that were not acknowledged but may be durable; the next batch says that they are gone.
+        self._unwanted: list[Unwanted] = []
+        self._writing = threading.RLock()
+        threads = ThreadPool(1, "commit")
+
+        def process(changes: list[Change]) -> None:
+            threads.call(self._process, changes)
+
+        self._green = GreenBatches[Change](process, finishes=True)
+        self._threads = ThreadBatches[Change](self._process)
+        self.index, self.spaces = self._opened()
+        with self._writing:
+            self._disown()
+
+    # --- index ---------------------------------------------------------------------------------------
+
+    def _opened(self) -> tuple[Index, Spaces]:
+        """Return the index, complete."""
+        spaces = Spaces()
+        with file_lock(self._disk, f"{self.directory}/{_OPENING}", OPENING_TIMEOUT_S):
+            index = self._open_index(self.directory)
+            recovery = Recovery(self._disk, self.volumes, index, spaces, self._notice)
+            if not rows.is_complete(index):
+                recovery.rebuild()
+            appender = self._appender
+            if appender is not None:
+                recovery.replay(appender.volume)
+            mine = None if appender is None else appender.volume.number
+            self._unwanted.extend(recovery.replay_tails(mine))
+        return index, spaces
+
+    def _reopen(self, failed: Index) -> None:
+        """Open the index that took the place of a failed one. Raises ``IndexFailed``, OSError."""
+        with self._writing:
+            if self.index is failed:
+                self.index, self.spaces = self._opened()
+
+    def read_index(self, work: Callable[[Index, Spaces], T]) -> T:
+        """Return what ``work`` returns, with another index if this one cannot be used. Raises OSError."""
+        failure: IndexFailed | None = None
+        for _ in range(_TRIES):
+            index = self.index
+            try:
+                if not index.is_current():
+                    raise IndexFailed("the index was replaced")
+                return work(index, self.spaces)
+            except IndexFailed as error:
+                failure = error
+                self._notice(f"the index of {self.path} cannot be used: {error}; it is opened again")
+                try:
+                    self._reopen(index)
+                except IndexFailed as again:
+                    failure = again
+        raise OSError(f"the index of {self.path} cannot be used: {failure}")
+
+    def entries(self, policy: int, partition: int, object_hash: bytes) -> list[Entry]:
+        """Return the entries of an object. Raises OSError."""
+
+        def read(index: Index, spaces: Spaces) -> bytes | None:
+            key = spaces.find(index, policy, partition, object_hash)
+            return None if key is None else index.get(key)
+
+        value = self.read_index(read)
+        return decode_entries(value) if value else []
+
+    def change_index(self, work: Callable[[rows.Writing], object]) -> None:
+        """Change rows of the index that no record is about. Raises OSError."""
+
+        def change(index: Index, _spaces: Spaces) -> None:
+            with index.writing() as writing:
+                work(writing)
+
+        with self._writing:
+            self.read_index(change)
+
+    # --- changes -------------------------------------------------------------------------------------
+
+    def commit(self, change: Change) -> None:
+        """Return when a change is durable and visible. Raises ``NoSpace``, OSError."""
+        change.error = OSError("the change was not finished")
+        if in_green_thread():
+            self._green.wait(change)
+        else:
+            self._threads.wait(change)
+        if change.error is not None:
+            raise change.error
+
+    def _process(self, changes: list[Change]) -> bool:
+        """Write, sync and index a batch; failures are told through its members."""
+        with self._writing:
+            try:
+                self._disown()
+                while changes:
+                    appender = self._appender_for(changes[0].record.total_bytes)
+                    fitting = _fitting(appender, changes)
+                    self._append(appender, fitting)
+                    changes = changes[len(fitting) :]
+            except Exception as error:  # noqa: BLE001 - every caller gets it
+                for change in changes:
+                    change.error = error
+        return True
+
+    def _append(self, appender: Appender, changes: list[Change]) -> None:
+        nonce, batch_unit = appender.volume.nonce, appender.end // ALIGNMENT
+        pieces, end = [], appender.end
+        for change in changes:
+            change.position = Position(appender.volume.number, end // ALIGNMENT)
+            piece = change.record.encode(nonce, batch_unit)
+            pieces.append(piece)
+            end += len(piece)
+        try:
+            appender.append(b"".join(pieces))
+        except BaseException:
+            self._drop(appender, changes, end)
+            raise
+        self._publish(appender, changes)
+        for change in changes:
+            change.error = None
+
+    def _publish(self, appender: Appender, changes: list[Change]) -> None:
+        number, end = appender.volume.number, appender.end
+
+        def publish(index: Index, spaces: Spaces) -> None:
+            if index is not first:
+                # It was opened again, and this volume with it.
+                return
+            with index.writing() as writing:
+                apply(writing, spaces, changes, {number: end}, self._disk.now_ns())
+            index.check()
+
+        first = self.index
+        self.read_index(publish)
+
+    def _drop(self, appender: Appender, changes: list[Change], end: int) -> None:
+        """Give up a volume after a failure; what was written to it must never become visible."""
+        wanted = [each for each in changes if each.header.kind is not Kind.UNWANTED]
+        self._unwanted.extend(Unwanted(each.header, each.position) for each in wanted)
+        self._appender = None
+        number = appender.volume.number
+        try:
+            with self.index.writing() as writing:
+                row = rows.read_volume(writing, number)
+                rows.write_volume(writing, number, row._replace(end=max(end, row.end)))
+        except IndexFailed as error:
+            # The records that say so are still to be written.
+            self._notice(f"cannot note the end of volume {number} of {self.path}: {error}")
+        if wanted:
+            with suppress(OSError, NoSpace):
+                self._disown()
+
+    def _disown(self) -> None:
+        """Write down that unwanted records are gone, before anything else is written."""
+        unwanted, self._unwanted = self._unwanted, []
+        if not unwanted:
+            return
+        changes = [Change(gone(each.header, [each.position], Kind.UNWANTED), []) for each in unwanted]
+        try:
+            for change in changes:
+                self._append(self._appender_for(change.record.total_bytes), [change])
+        except BaseException:
+            self._unwanted.extend(unwanted)
+            raise
+
+    def _appender_for(self, length: int) -> Appender:
+        """Return an appender with room for a record."""
+        appender = self._appender
+        if appender is not None and appender.has_room(length):
+            return appender
+        self._appender = None
+        appender = self._free_volume(length) or self._new_volume()
+        self._appender = appender
+        return appender
+
+    def _free_volume(self, length: int) -> Appender | None:
+        """Return a volume that another process left with room."""
+        known = self.read_index(lambda index, _spaces: rows.volumes(index))
+        for number, row in known.items():
+            if row.end + max(length, self.rules.volume_bytes >> 4) > self.rules.volume_bytes:
+                continue
+            volume = self.volumes.lock(number)
+            if volume is None:
+                continue
+            # Its owner may have gone on after that look.
+            now = self.read_index(partial(_volume_row, number))
+            appender = Appender(self._disk, volume, end=now.end, volume_bytes=self.rules.volume_bytes)
+            if now.end >= ALIGNMENT and appender.has_room(length):
+                return appender
+        return None
+
+    def _new_volume(self) -> Appender:
+        volume = self.volumes.create()
+        return Appender(self._disk, volume, end=ALIGNMENT, volume_bytes=self.rules.volume_bytes)
+
+    def read(self, entry: Entry, length: int) -> StoredRecord:
+        """Return the record of an entry; at least ``length`` bytes of it are read at once.
+
+        Raises ``BadRecord``, FileNotFoundError, OSError.
+        """
+        return self.volumes.read(entry.position, length)
+
+    def close(self) -> None:
+        """Close everything."""
+        self._appender = None
+        self.volumes.close()
+        self.locks.close()
+        self.index.close(is_last=False)
+
+    def __repr__(self) -> str:
+        return f"PackedDevice({self.path!r})"
+
+
+def _volume_row(number: int, index: Index, _spaces: Spaces) -> rows.VolumeRow:
+    return rows.read_volume(index, number)
+
+
+def _fitting(appender: Appender, changes: list[Change]) -> list[Change]:
+    """Return the first changes that fit into a volume together, at least one."""
+    length = 0
+    for count, change in enumerate(changes):
+        length += change.record.total_bytes
+        if count and not appender.has_room(length):
+            return changes[:count]
+    return changes
+
+
+def gone(header: Header, positions: list[Position], kind: Kind = Kind.GONE) -> Record:
+    """Return the record that says that records of an object are no longer there, or never were."""
+    references = tuple(
+        Reference(partition, position)
+        for position in positions
+        for partition in (header.partition, header.also_partition)
+        if partition is not None
+    )
+    return Record(
+        header._replace(
+            kind=kind,
+            timestamp=ZERO,
+            ctype_timestamp=None,
+            references=references,
+            durable=False,
+            external=False,
+        )
+    )

@@ -1,0 +1,100 @@
+"""Bodies being written: in memory until it is clear that they are large, then in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import md5
+
+from swift.base.checksum import ChunkSums, chunk_size_for
+from swift.platform.fastcrc import crc32
+from swift.store.core import FileDraft
+
+
+class PackedDraft:
+    """``Draft`` of at most ``size_max`` bytes in memory; a longer one goes on as a ``FileDraft``."""
+
+    __slots__ = ("file", "_etag", "_make_file", "_md5", "_pieces", "size", "_size_max", "_sums")
+
+    def __init__(
+        self,
+        size: int | None,
+        size_max: int,
+        make_file: Callable[[], FileDraft],
+        *,
+        etag_follows: bool = False,
+        etag: str = "",
+    ):
+        #: None while the body is in memory.
+        self.file: FileDraft | None = None
+        self._make_file = make_file
+        self._pieces: list[bytes] = []
+        self.size = 0
+        self._size_max = size_max
+        self._etag = etag
+        self._md5 = None if etag or etag_follows else md5(usedforsecurity=False)
+        self._sums = ChunkSums(chunk_size_for(size), crc32()) if etag_follows else None
+        if size is not None and size > size_max:
+            self.file = make_file()
+
+    def write(self, data: bytes | memoryview) -> None:
+        """See ``Draft``."""
+        if self.file is not None:
+            self.file.write(data)
+            self.size = self.file.size
+            return
+        if self.size + len(data) > self._size_max:
+            self._become_file()
+            self.write(data)
+            return
+        # What is handed over may change as soon as this returns.
+        self._pieces.append(bytes(data))
+        self.size += len(data)
+        if self._md5 is not None:
+            self._md5.update(data)
+        if self._sums is not None:
+            self._sums.update(data)
+
+    def _become_file(self) -> None:
+        file = self._make_file()
+        try:
+            for piece in self._pieces:
+                file.write(piece)
+        except BaseException:
+            file.discard()
+            raise
+        self._pieces = []
+        self.file = file
+
+    @property
+    def body(self) -> bytes:
+        """The bytes in memory."""
+        if len(self._pieces) != 1:
+            self._pieces = [b"".join(self._pieces)]
+        return self._pieces[0]
+
+    @property
+    def etag(self) -> str:
+        """See ``Draft``."""
+        if self.file is not None:
+            return self.file.etag
+        return self._etag if self._md5 is None else self._md5.hexdigest()
+
+    def accept_etag(self, etag: str, sums: str) -> bool:
+        """See ``Draft``."""
+        if self.file is not None:
+            return self.file.accept_etag(etag, sums)
+        assert self._sums is not None
+        if self._sums.digest() != sums:
+            return False
+        self._etag = etag
+        return True
+
+    def discard(self) -> None:
+        """See ``Draft``."""
+        self._pieces, self.size = [], 0
+        file, self.file = self.file, None
+        if file is not None:
+            file.discard()
+
+    def __repr__(self) -> str:
+        return f"<PackedDraft {self.size} bytes>"

@@ -1,0 +1,374 @@
+"""Changing one object while holding it: each change is a record, and the entries that it leaves.
+
+``chooser`` decides over the names of the entries what a change makes obsolete, as in the file engine. The
+record references what goes, so that an index made from the volumes has the same entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from swift.base.timestamp import ZERO, Timestamp
+from swift.platform.durable import make_directories, publish, rename_durably
+from swift.platform.locks import lock_directory
+from swift.platform.syncing import moments, sync_directory
+from swift.store.api import Draft, ObjectKey, ObjectState
+from swift.store.chooser import choose, files_to_remove, remove_if_empty
+from swift.store.core import EngineCore, FileDraft
+from swift.store.errors import BadFragmentIndex, FilesChanged
+from swift.store.layout import ObjectPath, data_name
+from swift.store.metadata import Metadata, encode_metadata
+from swift.store.packed.changes import Change, Update
+from swift.store.packed.device import PackedDevice, gone
+from swift.store.packed.drafts import PackedDraft
+from swift.store.packed.entry import Entry
+from swift.store.packed.objects import Reader
+from swift.store.packed.record import Header, Kind, Position, Record, Reference
+
+_NOWHERE = Position(0, 0)
+
+
+class Place:
+    """An object on a device: its number as a lock, its hash, its entries by partition."""
+
+    __slots__ = ("core", "device", "hash", "key", "lock", "partition")
+
+    def __init__(self, core: EngineCore, device: PackedDevice, key: ObjectKey):
+        self.core = core
+        self.device = device
+        self.key = key
+        self.hash = bytes.fromhex(key.hash)
+        self.partition = int(key.partition)
+        self.lock = int.from_bytes(self.hash[:7], "big")
+
+    def entries(self, partition: int | None = None) -> list[Entry]:
+        """Return the entries in a partition, the key's unless given. Raises OSError."""
+        at = self.partition if partition is None else partition
+        return self.device.entries(self.key.policy.index, at, self.hash)
+
+    def header(self, kind: Kind, timestamp: Timestamp) -> Header:
+        """Return the header of a new record about this object."""
+        return Header(
+            kind,
+            self.key.policy.index,
+            self.partition,
+            self.hash,
+            timestamp,
+            written_ns=int(self.core.clock.time() * 1e9),
+        )
+
+    def obsolete(self, entries: list[Entry], reader: Reader) -> list[Entry]:
+        """Return the entries that cleanup removes, a tombstone last. Raises ``Damaged``, OSError."""
+        by_name = {entry.name: entry for entry in entries}
+        if len(by_name) == 1 and entries[0].kind is not Kind.TOMBSTONE and self.key.policy.ec is None:
+            return entries[1:] if len(entries) > 1 else []
+
+        def written_s(name: str) -> float:
+            entry = by_name[name]
+            if entry.external:
+                path = f"{self.core.object_path(self.key).directory}/{name}"
+                return self.core.disk.stat(path).st_mtime
+            return reader.record(entry, self.hash, 0).header.written_ns / 1e9
+
+        choice = choose(list(by_name), self.key.policy.ec)
+        files = files_to_remove(choice, self.core.rules.reclaim, self.core.clock.time(), written_s)
+        names = dict.fromkeys(file.name for file in files)
+        superseded = [entry for entry in entries if by_name[entry.name] is not entry]
+        return superseded + [by_name[name] for name in names]
+
+
+class PackedEdit:
+    """``Edit`` of the packed engine; a context manager. ``load`` gives the state of a place."""
+
+    __slots__ = ("state", "_load", "_next_partition", "_place", "_reader", "_is_held")
+
+    def __init__(
+        self,
+        place: Place,
+        reader: Reader,
+        load: Callable[[], ObjectState],
+        next_part_power: int | None,
+    ):
+        self.state = ObjectState()
+        self._place = place
+        self._reader = reader
+        self._load = load
+        self._is_held = False
+        self._next_partition: int | None = None
+        if next_part_power is not None:
+            target = int(place.key.hash[:8], 16) >> (32 - next_part_power)
+            if target != place.partition:
+                self._next_partition = target
+
+    def __enter__(self) -> PackedEdit:
+        self._place.device.locks.acquire(self._place.lock)
+        self._is_held = True
+        try:
+            self.state = self._load()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_args: object) -> None:
+        if self._is_held:
+            self._is_held = False
+            self._place.device.locks.release(self._place.lock)
+
+    # --- changes -------------------------------------------------------------------------------------
+
+    def draft(self, size: int | None, *, etag: str = "") -> PackedDraft:
+        """See ``Edit``."""
+        return new_draft(self._place, size, etag=etag)
+
+    def put(
+        self, draft: Draft, timestamp: Timestamp, metadata: Metadata, *, fragment: int | None = None
+    ) -> None:
+        """See ``Edit``."""
+        assert isinstance(draft, PackedDraft)
+        ec = self._place.key.policy.ec
+        if ec is not None and (fragment is None or not 0 <= fragment < ec.fragments):
+            raise BadFragmentIndex(f"fragment index {fragment} is not below {ec.fragments}")
+        at = fragment if ec is not None else None
+        header = self._place.header(Kind.DATA, timestamp)._replace(fragment=at)
+        file = draft.file
+        if file is None:
+            self._change(Record(header, encode_metadata(metadata), draft.body), cleans=ec is None)
+            return
+        file.finish(metadata)
+        publish_file(self._place, file, data_name(timestamp, at))
+        if self._next_partition is not None:
+            link_file(self._place, data_name(timestamp, at), self._next_partition)
+        # The record comes after the file: what a power cut leaves of both is an orphan at worst.
+        self._change(Record(header._replace(external=True)), cleans=ec is None)
+        file.drop()
+        file.discard()
+
+    def commit(self, timestamp: Timestamp, fragment: int) -> None:
+        """See ``Edit``."""
+        place = self._place
+        entries = place.entries()
+        meant = [each for each in entries if _is_archive(each, timestamp, fragment)]
+        if not meant:
+            if not _is_superseded(place, entries, timestamp):
+                raise FileNotFoundError(data_name(timestamp, fragment))
+            self._clean(place.header(Kind.GONE, ZERO))
+            return
+        if meant[0].external and not meant[0].durable:
+            for partition in self._partitions():
+                rename_file(place, partition, meant[0].name, data_name(timestamp, fragment, durable=True))
+        header = place.header(Kind.COMMIT, timestamp)._replace(fragment=fragment)
+        self._change(Record(header), commits=True)
+
+    def abort(self, timestamp: Timestamp, fragment: int) -> None:
+        """See ``Edit``."""
+        meant = [
+            each
+            for each in self._place.entries()
+            if _is_archive(each, timestamp, fragment) and not each.durable
+        ]
+        if meant:
+            remove(self._place, self._place.partition, meant)
+
+    def post(self, timestamp: Timestamp, ctype_timestamp: Timestamp | None, metadata: Metadata) -> None:
+        """See ``Edit``."""
+        header = self._place.header(Kind.META, timestamp)._replace(ctype_timestamp=ctype_timestamp)
+        self._change(Record(header, encode_metadata(metadata)))
+
+    def delete(self, timestamp: Timestamp) -> None:
+        """See ``Edit``."""
+        path = self._place.key.path
+        name = f"/{path.account}/{path.container}/{path.obj}"
+        metadata = {"X-Timestamp": timestamp.internal, "name": name}
+        self._change(Record(self._place.header(Kind.TOMBSTONE, timestamp), encode_metadata(metadata)))
+
+    # --- steps ---------------------------------------------------------------------------------------
+
+    def _partitions(self) -> list[int]:
+        """Return the partitions in which the object is changed."""
+        also = self._next_partition
+        return [self._place.partition] if also is None else [self._place.partition, also]
+
+    def _change(self, record: Record, *, cleans: bool = True, commits: bool = False) -> None:
+        """Commit a record with what it makes obsolete, here and in the partition after an increase."""
+        place, header = self._place, record.header
+        updates = [
+            self._update(partition, header, cleans=cleans, commits=commits)
+            for partition in self._partitions()
+        ]
+        if header.external:
+            for update in updates:
+                if not update.adds:
+                    _unlink(place, header.name, update.partition)
+        if not commits and not any(update.adds for update in updates):
+            # It is obsolete already, but what it makes obsolete goes.
+            for update in updates:
+                if update.removed:
+                    remove(place, update.partition, update.removed)
+            return
+        references = tuple(
+            Reference(update.partition, entry.position) for update in updates for entry in update.removed
+        )
+        header = header._replace(references=references, also_partition=self._next_partition)
+        place.device.commit(Change(record._replace(header=header), updates))
+        for update in updates:
+            unlink_removed(place, update)
+
+    def _update(self, partition: int, header: Header, *, cleans: bool, commits: bool) -> Update:
+        place = self._place
+        entries = place.entries(partition)
+        if commits:
+            entries = [
+                each._replace(durable=True) if _is_archive(each, header.timestamp, header.fragment) else each
+                for each in entries
+            ]
+            new = None
+        else:
+            new = Entry(
+                header.kind,
+                header.timestamp,
+                _NOWHERE,
+                0,
+                header.fragment,
+                header.durable,
+                header.external,
+                header.ctype_timestamp,
+            )
+        # A record of the same name takes the place of the one before.
+        kept = [each for each in entries if new is None or each.name != new.name]
+        removed = [each for each in entries if new is not None and each.name == new.name]
+        if cleans:
+            everything = kept if new is None else [*kept, new]
+            obsolete = place.obsolete(everything, self._reader)
+            removed += [each for each in obsolete if each is not new]
+            kept = [each for each in kept if each not in obsolete]
+            if new is not None and new in obsolete:
+                return Update(partition, kept, removed, adds=False)
+        return Update(partition, kept, removed, adds=new is not None)
+
+    def _clean(self, header: Header) -> None:
+        """Remove what is obsolete without a new record of the object."""
+        place = self._place
+        obsolete = place.obsolete(place.entries(), self._reader)
+        if obsolete:
+            remove(place, place.partition, obsolete)
+
+    def __repr__(self) -> str:
+        return f"<PackedEdit {self._place.key.hash} {self.state.kind}>"
+
+
+def _is_archive(entry: Entry, timestamp: Timestamp, fragment: int | None) -> bool:
+    return entry.kind is Kind.DATA and entry.timestamp == timestamp and entry.fragment == fragment
+
+
+def _is_superseded(place: Place, entries: list[Entry], timestamp: Timestamp) -> bool:
+    choice = choose([entry.name for entry in entries], place.key.policy.ec)
+    if choice.tombstone is not None and choice.tombstone.timestamp > timestamp:
+        return True
+    return choice.durable_timestamp is not None and choice.durable_timestamp >= timestamp
+
+
+def new_draft(place: Place, size: int | None, *, etag_follows: bool = False, etag: str = "") -> PackedDraft:
+    """Return a draft for an object. Raises ``NoSpace``, OSError."""
+    core = place.core
+    core.space.check(place.device.path, size)
+
+    def make_file() -> FileDraft:
+        object_path = core.object_path(place.key)
+        made = core.make_directories_of(object_path)
+        return core.draft_at(object_path, size, made=made, etag_follows=etag_follows, etag=etag)
+
+    return PackedDraft(
+        size, place.device.rules.object_bytes_max, make_file, etag_follows=etag_follows, etag=etag
+    )
+
+
+def remove(place: Place, partition: int, entries: list[Entry]) -> None:
+    """Remove entries of an object durably; the caller holds it. Raises ``NoSpace``, OSError."""
+    left = [entry for entry in place.entries(partition) if entry not in entries]
+    header = place.header(Kind.GONE, ZERO)._replace(partition=partition)
+    update = Update(partition, left, entries)
+    place.device.commit(Change(gone(header, [entry.position for entry in entries]), [update]))
+    unlink_removed(place, update)
+
+
+def unlink_removed(place: Place, update: Update) -> None:
+    """Remove the files of entries that are gone, unless another partition has them still."""
+    for entry in update.removed:
+        if entry.external and all(each.name != entry.name for each in update.kept):
+            _unlink(place, entry.name, update.partition)
+
+
+def _path_in(place: Place, partition: int) -> ObjectPath:
+    """Return the directories of an object in a partition."""
+    return place.core.object_path(place.key._replace(partition=str(partition)))
+
+
+def _unlink(place: Place, name: str, partition: int) -> None:
+    object_path, disk = _path_in(place, partition), place.core.disk
+    try:
+        disk.unlink(f"{object_path.directory}/{name}")
+    except FileNotFoundError:
+        return
+    if remove_if_empty(disk, object_path.directory):
+        remove_if_empty(disk, object_path.suffix)
+        remove_if_empty(disk, object_path.partition)
+
+
+def publish_file(place: Place, draft: FileDraft, name: str) -> None:
+    """Give the file of a large body its name, durably. Raises ``FilesChanged``, OSError."""
+    core, object_path = place.core, place.core.object_path(place.key)
+    unsynced = make_directories(core.disk, object_path.directory, below=object_path.device)
+    fd = lock_directory(core.disk, object_path.directory)
+    opened = next(moments)
+    try:
+        publish(
+            core.disk,
+            core.syncs(object_path.device),
+            draft.file,
+            name,
+            directory=object_path.directory,
+            dir_fd=fd,
+            dir_opened=opened,
+            # Directories made by a draft may not be durable yet.
+            unsynced=unsynced or _ancestors(object_path),
+            announce=lambda: None,
+            replace=name in core.disk.listdir(fd),
+        )
+    except (FileNotFoundError, FileExistsError):
+        raise FilesChanged(f"{object_path.directory} was changed meanwhile")
+    finally:
+        core.disk.close(fd)
+
+
+def _ancestors(object_path: ObjectPath) -> list[str]:
+    objects = object_path.partition.rpartition("/")[0]
+    return [object_path.suffix, object_path.partition, objects, object_path.device]
+
+
+def link_file(place: Place, name: str, partition: int, *, source: int | None = None) -> None:
+    """Give a file of an object in ``source`` (its own partition) the same name in another one, durably.
+
+    Raises OSError.
+    """
+    core, origin = place.core, _path_in(place, place.partition if source is None else source)
+    target = _path_in(place, partition)
+    make_directories(core.disk, target.directory, below=target.device)
+    with suppress(FileExistsError):
+        core.disk.link(f"{origin.directory}/{name}", f"{target.directory}/{name}")
+    for directory in (target.directory, *_ancestors(target)):
+        sync_directory(core.disk, directory)
+
+
+def rename_file(place: Place, partition: int, old: str, new: str) -> None:
+    """Rename a file of an object durably. Raises ``FilesChanged``, OSError."""
+    core, object_path = place.core, _path_in(place, partition)
+    fd = lock_directory(core.disk, object_path.directory)
+    try:
+        rename_durably(core.disk, core.syncs(object_path.device), old, new, dir_fd=fd)
+    except FileNotFoundError:
+        if new not in core.disk.listdir(fd):
+            raise FilesChanged(f"{object_path.directory}/{old} is gone")
+    finally:
+        core.disk.close(fd)

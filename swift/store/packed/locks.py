@@ -1,0 +1,88 @@
+"""Exclusive locks of objects, between the threads and the processes that share a device.
+
+Between processes it is a lock on one byte of a file, chosen by the object's hash; two objects may share a
+byte, which costs them a wait. It ends with the process and leaves no file for each object.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from swift.base.errors import LockTimeout
+from swift.green import pause
+from swift.platform.disk import Disk
+from swift.platform.locks import LOCK_TIMEOUT_S
+from swift.platform.waiting import yielding
+
+_FIRST_PAUSE_S = 0.0005
+_PAUSE_MAX_S = 0.02
+_PAUSE_GROWTH = 0.05
+
+
+class ObjectLocks:
+    """Locks on the bytes of one file. Raises OSError when it cannot be opened."""
+
+    def __init__(self, disk: Disk, path: str):
+        self._disk = disk
+        self._path = path
+        self._fd = disk.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._held: set[int] = set()
+        self._mutex = threading.Lock()
+
+    @contextmanager
+    def hold(self, number: int, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
+        """Hold the lock of a number below 2^62; raises ``LockTimeout``, OSError."""
+        self.acquire(number, timeout_s)
+        try:
+            yield
+        finally:
+            self.release(number)
+
+    def acquire(self, number: int, timeout_s: float = LOCK_TIMEOUT_S) -> None:
+        """Take a lock; raises ``LockTimeout``, OSError."""
+        if self._try(number):
+            return
+        started = time.monotonic()
+        while (waited_s := time.monotonic() - started) < timeout_s:
+            with yielding():
+                pause(min(max(_FIRST_PAUSE_S, waited_s * _PAUSE_GROWTH), _PAUSE_MAX_S))
+            if self._try(number):
+                return
+        raise LockTimeout(self._path, timeout_s)
+
+    def _try(self, number: int) -> bool:
+        with self._mutex:
+            if number in self._held:
+                return False
+            self._held.add(number)
+        is_locked = False
+        try:
+            is_locked = self._disk.lock_byte(self._fd, number)
+        finally:
+            if not is_locked:
+                self._forget(number)
+        return is_locked
+
+    def release(self, number: int) -> None:
+        """Give a lock back."""
+        try:
+            self._disk.unlock_byte(self._fd, number)
+        finally:
+            self._forget(number)
+
+    def _forget(self, number: int) -> None:
+        with self._mutex:
+            self._held.discard(number)
+
+    def close(self) -> None:
+        """Close the file; all locks end."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            self._disk.close(fd)
+
+    def __repr__(self) -> str:
+        return f"ObjectLocks({self._path!r})"

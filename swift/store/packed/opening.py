@@ -1,0 +1,75 @@
+"""Where the index of a device is, and who closes it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from urllib.parse import quote_plus
+
+from swift.platform.disk import Disk
+from swift.store.lmdbindex import IndexFailed, LmdbIndex
+from swift.store.packed.settings import PackedSettings
+from swift.store.tier.shared import check_owner, held
+
+_DIRECTORY = "index"
+_LOCK = "closing"
+_USERS = "users"
+
+
+class DeviceIndex(LmdbIndex):
+    """The index of a device; the last process that closes it leaves it so that it survives a boot.
+
+    Raises ``IndexFailed``, ``ConfigError``.
+    """
+
+    def __init__(self, directory: str, boot_id: str, memory: str):
+        self._memory_directory = memory
+        self._users_fd = -1
+        try:
+            os.makedirs(memory, exist_ok=True)
+            check_owner(memory)
+            with held(f"{memory}/{_LOCK}"):
+                self._users_fd = os.open(f"{memory}/{_USERS}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                fcntl.flock(self._users_fd, fcntl.LOCK_SH)
+                super().__init__(directory, boot_id, memory)
+        except OSError as error:
+            raise IndexFailed(f"cannot open {directory}: {error}")
+
+    def close(self, *, is_last: bool = False) -> None:
+        """See ``Index``; this one knows itself if it is the last."""
+        fd, self._users_fd = self._users_fd, -1
+        if fd < 0:
+            return
+        try:
+            with held(f"{self._memory_directory}/{_LOCK}"):
+                super().close(is_last=is_last or _is_alone(fd))
+        except OSError as error:
+            raise IndexFailed(str(error))
+        finally:
+            os.close(fd)
+
+
+def _is_alone(fd: int) -> bool:
+    """Return True if no other process has the index open."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+class IndexOpening:
+    """Opens the indexes of devices as the settings say."""
+
+    def __init__(self, settings: PackedSettings, disk: Disk):
+        self._settings = settings
+        self._disk = disk
+
+    def __call__(self, directory: str) -> DeviceIndex:
+        """Return the index of the engine's directory on a device. Raises ``IndexFailed``, ``ConfigError``."""
+        settings, name = self._settings, quote_plus(directory)
+        place = f"{settings.index_path}/{name}" if settings.index_path else f"{directory}/{_DIRECTORY}"
+        return DeviceIndex(place, self._disk.boot().id, f"{settings.state_path}/{name}")
+
+    def __repr__(self) -> str:
+        return f"IndexOpening({self._settings.index_path or 'on devices'!r})"

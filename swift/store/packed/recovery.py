@@ -1,0 +1,257 @@
+"""Making the index again from the volumes, and taking up what a killed process had not indexed.
+
+Records are indexed in any order: which of them are dead is said by the references of others, and which of the
+living count by their times. The records that a process syncs together are a batch, and it writes none before
+the last one is durable. So only the last batch of a volume can be torn, and only its bodies are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import NamedTuple
+
+from swift.platform.disk import Disk
+from swift.store.errors import Damaged
+from swift.store.lmdbindex import Index, Writing
+from swift.store.packed import rows
+from swift.store.packed.changes import Tally
+from swift.store.packed.entry import Entry, decode_entries, encode_entries, entry_of
+from swift.store.packed.record import ALIGNMENT, BadRecord, Header, Kind, Position, padded
+from swift.store.packed.rows import Spaces
+from swift.store.packed.volumes import OpenVolume, StoredRecord, Volumes
+
+#: Records that are put into the index at a time.
+BATCH = 20_000
+_WITH_ENTRY = (Kind.DATA, Kind.META, Kind.TOMBSTONE)
+
+
+class Unwanted(NamedTuple):
+    """A record that was never acknowledged and is not sound."""
+
+    header: Header
+    position: Position
+
+
+class _Place(NamedTuple):
+    """An object in a partition; sorted as in the index, nearly."""
+
+    hash: bytes
+    partition: int
+    policy: int
+
+
+class Recovery:
+    """Brings the index of a device up to its volumes. Raises ``IndexFailed``, OSError."""
+
+    def __init__(
+        self, disk: Disk, volumes: Volumes, index: Index, spaces: Spaces, notice: Callable[[str], None]
+    ):
+        self._disk = disk
+        self._volumes = volumes
+        self._index = index
+        self._spaces = spaces
+        self._notice = notice
+        self._entries: list[tuple[_Place, Entry]] = []
+        #: What records say about others, with the position of the record that says it.
+        self._gone: list[tuple[Position, _Place, Position]] = []
+        self._commits: list[tuple[Position, _Place, Header]] = []
+        self._links: list[tuple[Position, _Place, Header]] = []
+        #: Records that do not count, nor what they say.
+        self._never: set[Position] = set()
+        self._unwanted: list[Unwanted] = []
+        self._ends: dict[int, int] = {}
+
+    def rebuild(self) -> None:
+        """Index every record of every volume."""
+        numbers = self._volumes.numbers()
+        if numbers:
+            self._notice(f"making the index of {len(numbers)} volumes in {self._volumes.directory} again")
+        owned = []
+        for number in numbers:
+            try:
+                locked = self._volumes.lock(number)
+                volume = locked or self._volumes.open_anew(number)
+            except (Damaged, FileNotFoundError) as error:
+                self._notice(str(error))
+                continue
+            if locked is not None:
+                owned.append(locked)
+            self._scan(volume, 0, is_owned=locked is not None)
+        self._flush()
+        self._finish()
+        with self._index.writing() as writing:
+            rows.set_complete(writing)
+
+    def replay_tails(self, mine: int | None = None) -> list[Unwanted]:
+        """Index what processes that ended had written and not indexed; ``mine`` is this process's volume.
+
+        Returns the records among it that are not sound.
+        """
+        known = rows.volumes(self._index)
+        for number in self._volumes.numbers():
+            if number == mine or not self._has_tail(number, known.get(number, rows.VolumeRow()).end):
+                continue
+            # A volume whose owner lives is none of our business.
+            volume = self._volumes.lock(number)
+            if volume is not None:
+                self.replay(volume)
+        unwanted, self._unwanted = self._unwanted, []
+        return unwanted
+
+    def _has_tail(self, number: int, end: int) -> bool:
+        """Return True if anything but zeros may follow the end of the indexed records."""
+        try:
+            volume = self._volumes.open(number)
+        except (Damaged, FileNotFoundError):
+            return False
+        # Each process writes behind the end of the one before, so a tail begins there.
+        return any(volume.read(max(end, ALIGNMENT), 4))
+
+    def replay(self, volume: OpenVolume) -> None:
+        """Index the records behind the end of the indexed ones, in a volume that no other process writes."""
+        self._disk.fdatasync(volume.fd)
+        start = rows.read_volume(self._index, volume.number).end // ALIGNMENT
+        self._scan(volume, start, is_owned=True)
+        self._flush()
+        self._finish()
+
+    # --- scanning ------------------------------------------------------------------------------------
+
+    def _scan(self, volume: OpenVolume, start_unit: int, *, is_owned: bool) -> None:
+        last: list[tuple[Position, Header]] = []
+        end = max(start_unit, 1) * ALIGNMENT
+        for position, header in self._volumes.scan(volume, start_unit):
+            if last and header.batch_unit != last[0][1].batch_unit:
+                self._take_all(last)
+                last = []
+            last.append((position, header))
+            end = position.unit * ALIGNMENT + padded(header.total_bytes)
+        torn = [each for each in last if not self._is_sound(volume, *each)]
+        self._take_all(each for each in last if each not in torn)
+        if is_owned:
+            self._unwanted.extend(Unwanted(header, position) for position, header in torn)
+        elif last:
+            # Its owner may be writing this batch, and indexes it itself.
+            end = last[0][1].batch_unit * ALIGNMENT
+        self._ends[volume.number] = end
+
+    def _is_sound(self, volume: OpenVolume, position: Position, header: Header) -> bool:
+        offset = position.unit * ALIGNMENT
+        try:
+            record = StoredRecord(volume, offset, volume.read(offset, header.total_bytes))
+            record.body()
+        except BadRecord:
+            return False
+        return True
+
+    def _take_all(self, records: Iterable[tuple[Position, Header]]) -> None:
+        for position, header in records:
+            self._take(position, header)
+
+    def _take(self, position: Position, header: Header) -> None:
+        places = [
+            _Place(header.hash, partition, header.policy)
+            for partition in (header.partition, header.also_partition)
+            if partition is not None
+        ]
+        for reference in header.references:
+            if header.kind is not Kind.LINK:
+                place = _Place(header.hash, reference.partition, header.policy)
+                self._gone.append((position, place, reference.position))
+            if header.kind is Kind.UNWANTED:
+                self._never.add(reference.position)
+        if header.kind in _WITH_ENTRY:
+            entry = entry_of(header, position, header.total_bytes)
+            self._entries.extend((place, entry) for place in places)
+        elif header.kind is Kind.COMMIT:
+            self._commits.extend((position, place, header) for place in places)
+        elif header.kind is Kind.LINK:
+            self._links.append((position, places[0], header))
+        if len(self._entries) >= BATCH:
+            self._flush()
+
+    # --- indexing ------------------------------------------------------------------------------------
+
+    def _flush(self) -> None:
+        """Put the entries that were found into the index."""
+        entries, self._entries = sorted(self._entries, key=_place_of), []
+        if not entries:
+            return
+        tally, now_ns = Tally(), self._disk.now_ns()
+        with self._index.writing() as writing:
+            for place, entry in entries:
+                self._add(writing, place, entry, tally)
+            for policy, partition in {(place.policy, place.partition) for place, _entry in entries}:
+                rows.touch_partition(writing, policy, partition, now_ns)
+            tally.write(writing, {})
+
+    def _add(self, writing: Writing, place: _Place, entry: Entry, tally: Tally) -> None:
+        key = self._spaces.make(writing, place.policy, place.partition, place.hash)
+        value = writing.get(key)
+        entries = decode_entries(value) if value else []
+        if all(each.position != entry.position for each in entries):
+            writing.put(key, encode_entries([*entries, entry]))
+            tally.add(entry)
+
+    def _finish(self) -> None:
+        """Apply what records say about others, now that all of those are in the index."""
+        tally = Tally()
+        with self._index.writing() as writing:
+            for source, place, header in self._links:
+                if source not in self._never:
+                    self._link(writing, place, header, tally)
+            for source, place, position in self._gone:
+                if source not in self._never:
+                    self._change(writing, place, partial(_unless_at, position), tally)
+            for source, place, header in self._commits:
+                if source not in self._never:
+                    self._change(writing, place, partial(_committed, header), tally)
+            tally.write(writing, self._ends)
+        self._gone, self._commits, self._links, self._ends = [], [], [], {}
+
+    def _link(self, writing: Writing, place: _Place, header: Header, tally: Tally) -> None:
+        for reference in header.references:
+            try:
+                record = self._volumes.read(reference.position, 0)
+            except (BadRecord, FileNotFoundError, Damaged):
+                # It was superseded and compacted.
+                continue
+            linked = record.header
+            entry = entry_of(linked, reference.position, linked.total_bytes)
+            self._add(writing, place, entry._replace(durable=linked.durable or header.durable), tally)
+
+    def _change(
+        self, writing: Writing, place: _Place, change: Callable[[Entry], Entry | None], tally: Tally
+    ) -> None:
+        key = self._spaces.find(writing, place.policy, place.partition, place.hash)
+        value = None if key is None else writing.get(key)
+        if key is None or not value:
+            return
+        entries, kept = decode_entries(value), []
+        for entry in entries:
+            changed = change(entry)
+            if changed is None:
+                tally.remove(entry)
+            else:
+                kept.append(changed)
+        if not kept:
+            writing.delete(key)
+        elif kept != entries:
+            writing.put(key, encode_entries(kept))
+
+    def __repr__(self) -> str:
+        return f"Recovery({self._volumes!r})"
+
+
+def _place_of(found: tuple[_Place, Entry]) -> _Place:
+    return found[0]
+
+
+def _unless_at(position: Position, entry: Entry) -> Entry | None:
+    return None if entry.position == position else entry
+
+
+def _committed(header: Header, entry: Entry) -> Entry:
+    is_meant = entry.timestamp == header.timestamp and entry.fragment == header.fragment
+    return entry._replace(durable=True) if is_meant and entry.kind is Kind.DATA else entry

@@ -1,0 +1,161 @@
+"""Rows of the index that are not of objects: volumes, partitions, spaces, and its state.
+
+doc/formats/packed.md, "Index", has their layout.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from typing import NamedTuple, Protocol
+
+from swift.base.errors import InvalidValue
+from swift.store.lmdbindex import Writing
+from swift.store.packed.entry import META_SPACE, Space, object_key, space_bits
+
+_VOLUME = META_SPACE + b"v"
+_PARTITION = META_SPACE + b"p"
+_SPACES = META_SPACE + b"s"
+_COMPLETE = META_SPACE + b"complete"
+_NUMBER = struct.Struct(">I")
+_PLACE = struct.Struct(">II")
+_VOLUME_ROW = struct.Struct(">QQ")
+_PARTITION_ROW = struct.Struct(">QQ")
+_SPACES_MAX = 254
+FORMAT = b"1"
+#: Rows of one read.
+SOME = 1000
+
+
+class ReadsIndex(Protocol):
+    """The reading half of an index or of a change of it."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """Return the value of a key."""
+
+    def items(self, begin: bytes, end: bytes, count: int) -> list[tuple[bytes, bytes]]:
+        """Return at most ``count`` keys and values from ``begin`` to before ``end``."""
+
+
+class VolumeRow(NamedTuple):
+    """Content of a volume: where its indexed records end, bytes, and those of live ones, rounded up."""
+
+    end: int = 0
+    live_bytes: int = 0
+
+
+class PartitionRow(NamedTuple):
+    """Changes of a partition: a number that is another one after each, and when (Unix ns) the last was."""
+
+    sequence: int
+    changed_ns: int
+
+
+def read_volume(index: ReadsIndex, number: int) -> VolumeRow:
+    """Return the row of a volume; an empty one when there is none."""
+    value = index.get(_VOLUME + _NUMBER.pack(number))
+    return VolumeRow(*_VOLUME_ROW.unpack(value)) if value else VolumeRow()
+
+
+def write_volume(writing: Writing, number: int, row: VolumeRow) -> None:
+    """Set the row of a volume."""
+    writing.put(_VOLUME + _NUMBER.pack(number), _VOLUME_ROW.pack(*row))
+
+
+def delete_volume(writing: Writing, number: int) -> None:
+    """Remove the row of a volume."""
+    writing.delete(_VOLUME + _NUMBER.pack(number))
+
+
+def volumes(index: ReadsIndex) -> dict[int, VolumeRow]:
+    """Return the rows of all volumes."""
+    found = _all(index, _VOLUME, _VOLUME[:-1] + b"w")
+    return {_NUMBER.unpack(key[2:])[0]: VolumeRow(*_VOLUME_ROW.unpack(value)) for key, value in found}
+
+
+def read_partition(index: ReadsIndex, policy: int, partition: int) -> PartitionRow | None:
+    """Return the row of a partition; None when it does not exist."""
+    value = index.get(_PARTITION + _PLACE.pack(policy, partition))
+    return PartitionRow(*_PARTITION_ROW.unpack(value)) if value else None
+
+
+def touch_partition(writing: Writing, policy: int, partition: int, now_ns: int) -> None:
+    """Note a change in a partition; makes its row."""
+    key = _PARTITION + _PLACE.pack(policy, partition)
+    value = writing.get(key)
+    # Begins at random: a partition that comes again must not repeat what it was.
+    before = _PARTITION_ROW.unpack(value)[0] if value else int.from_bytes(os.urandom(7), "big")
+    writing.put(key, _PARTITION_ROW.pack(before + 1, now_ns))
+
+
+def delete_partition(writing: Writing, policy: int, partition: int) -> None:
+    """Remove the row of a partition."""
+    writing.delete(_PARTITION + _PLACE.pack(policy, partition))
+
+
+def partitions(index: ReadsIndex, policy: int) -> list[int]:
+    """Return the partitions of a policy that exist, in ascending order."""
+    begin = _PARTITION + _NUMBER.pack(policy)
+    end = _PARTITION + _NUMBER.pack(policy + 1)
+    return [_PLACE.unpack(key[2:])[1] for key, _value in _all(index, begin, end)]
+
+
+def _all(index: ReadsIndex, begin: bytes, end: bytes) -> list[tuple[bytes, bytes]]:
+    found: list[tuple[bytes, bytes]] = []
+    while some := index.items(begin, end, SOME):
+        found.extend(some)
+        begin = some[-1][0] + b"\0"
+    return found
+
+
+def is_complete(index: ReadsIndex) -> bool:
+    """Return True if every record is in the index, but for those of the tails of volumes."""
+    return index.get(_COMPLETE) == FORMAT
+
+
+def set_complete(writing: Writing) -> None:
+    """Note that every record is in the index."""
+    writing.put(_COMPLETE, FORMAT)
+
+
+class Spaces:
+    """First bytes of the keys of objects, by policy and number of bits of partitions; see ``entry``."""
+
+    def __init__(self) -> None:
+        self._prefixes: dict[tuple[int, int], int] = {}
+
+    def find(self, index: ReadsIndex, policy: int, partition: int, object_hash: bytes) -> bytes | None:
+        """Return the key of an object, None if nothing was ever stored where it would be."""
+        bits = space_bits(partition, object_hash)
+        prefix = self._prefix(index, policy, bits)
+        if prefix is None:
+            return None
+        self._prefixes[policy, bits] = prefix
+        return object_key(prefix, bits, partition, object_hash)
+
+    def _prefix(self, index: ReadsIndex, policy: int, bits: int) -> int | None:
+        prefix = self._prefixes.get((policy, bits))
+        if prefix is None:
+            value = index.get(Space(policy, bits).row)
+            return value[0] if value else None
+        return prefix
+
+    def make(self, writing: Writing, policy: int, partition: int, object_hash: bytes) -> bytes:
+        """Return the key of an object that is about to be stored; raises ``InvalidValue`` if there are too
+        many policies.
+        """
+        bits = space_bits(partition, object_hash)
+        prefix = self._prefix(writing, policy, bits)
+        if prefix is None:
+            taken = [value[0] for _key, value in _all(writing, _SPACES, META_SPACE + b"t")]
+            prefix = max(taken, default=0) + 1
+            if prefix > _SPACES_MAX:
+                raise InvalidValue("the index has no room for another policy")
+            # Not kept in memory: this change may fail.
+            writing.put(Space(policy, bits).row, bytes((prefix,)))
+        return object_key(prefix, bits, partition, object_hash)
+
+    def of_policy(self, index: ReadsIndex, policy: int) -> list[tuple[int, int]]:
+        """Return the first byte and the bits of each space of a policy."""
+        begin = Space(policy, 0).row
+        return [(value[0], key[-1]) for key, value in _all(index, begin, Space(policy + 1, 0).row)]

@@ -1,0 +1,197 @@
+"""Maintenance of the packed engine's objects by daemons: find, audit, purge."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from hashlib import md5
+from typing import TYPE_CHECKING
+
+from swift.policy.policy import Policy
+from swift.store.api import (
+    LIVE,
+    AuditReport,
+    Found,
+    Location,
+    ObjectKey,
+    ObjectState,
+    Pace,
+    ReadOptions,
+    SyncedVersion,
+)
+from swift.store.core import TRIES
+from swift.store.errors import Damaged, FilesChanged
+from swift.store.layout import data_name, tombstone_name
+from swift.store.maintenance import FileMaintenance, archive_walk
+from swift.store.packed.edit import Place, remove
+from swift.store.packed.entry import Entry
+from swift.store.packed.objects import PackedLoaded, Reader
+from swift.store.packed.quarantine import quarantine
+from swift.store.packed.record import BadRecord, Kind
+from swift.store.reader import ANY_NAME
+
+if TYPE_CHECKING:
+    from swift.store.packed.engine import PackedStore
+
+#: Bytes of a body that are fed to a check at a time.
+PIECE_BYTES = 1 << 20
+
+
+class PackedMaintenance:
+    """``Maintenance`` of the packed engine."""
+
+    def __init__(self, store: PackedStore):
+        self._store = store
+        self._files = FileMaintenance(store.core)
+
+    def _place(self, location: Location) -> Place:
+        key = ObjectKey(location.device, location.partition, location.policy, ANY_NAME, location.hash)
+        return self._store.place(key)
+
+    def find(self, location: Location, options: ReadOptions) -> Found:
+        """See ``Maintenance``."""
+        place = self._place(location)
+        for _ in range(TRIES):
+            loaded = self._store.load(place, options, open_data=False)
+            try:
+                return self._files.found(location, loaded.state)
+            except Damaged as error:
+                self._files.check_may_move(location, error)
+                self._quarantine(place, loaded.entries, str(error))
+        raise FilesChanged(f"{location.hash} on {place.device.path} is repeatedly damaged")
+
+    def _quarantine(self, place: Place, entries: list[Entry], reason: str) -> bool:
+        """Quarantine an object unless it changed; return True if it did not."""
+        with place.device.locks.hold(place.lock):
+            now = place.entries()
+            if now != entries:
+                return False
+            quarantine(place, entries, reason)
+            return True
+
+    def audit(self, location: Location, *, full: bool, pace: Pace, temporary_age_s: float) -> AuditReport:
+        """See ``Maintenance``; records have no partial files, and always checksums."""
+        place = self._place(location)
+        options = ReadOptions(self._store.core.clock.time(), open_expired=True)
+        for _ in range(TRIES):
+            entries = place.entries()
+            try:
+                loaded = self._store.load(place, options, open_data=True, quarantines=False)
+            except Damaged as error:
+                self._files.check_may_move(location, error)
+                if self._quarantine(place, entries, str(error)):
+                    return AuditReport(Found(None, ObjectState()), str(error))
+                continue
+            try:
+                return self._audit_loaded(location, loaded, full, pace)
+            except Damaged as error:
+                self._files.check_may_move(location, error)
+                if self._quarantine(place, loaded.entries, str(error)):
+                    return AuditReport(Found(None, ObjectState()), str(error))
+            except FilesChanged:
+                continue
+            finally:
+                if loaded.file is not None and loaded.file.fd is not None:
+                    self._store.core.disk.close(loaded.file.fd)
+        raise FilesChanged(f"{location.hash} on {place.device.path} keeps changing")
+
+    def _audit_loaded(self, location: Location, loaded: PackedLoaded, full: bool, pace: Pace) -> AuditReport:
+        found = self._files.found(location, loaded.state)
+        if found.state.kind != LIVE:
+            return AuditReport(found)
+        walk = archive_walk(location.policy, found.state)
+        if not full:
+            return AuditReport(found)
+        if loaded.file is not None:
+            read = self._files.read_all(loaded.file, pace, walk)
+            return AuditReport(found, None, read, loaded.file.data_path)
+        assert loaded.record is not None
+        try:
+            body = loaded.record.body()
+        except BadRecord:
+            body = loaded.record.raw_body()
+        pace(len(body))
+        digest = md5(body, usedforsecurity=False).hexdigest()
+        if digest != found.state.metadata.get("ETag"):
+            raise Damaged(f"MD5 of the body is {digest}, not {found.state.metadata.get('ETag')}")
+        if walk is not None:
+            walk.feed(body)
+            walk.finish()
+        return AuditReport(found, None, len(body))
+
+    def quarantine(self, location: Location, reason: str) -> None:
+        """See ``Maintenance``."""
+        place = self._place(location)
+        with place.device.locks.hold(place.lock):
+            entries = place.entries()
+            if entries:
+                quarantine(place, entries, reason)
+
+    def purge(self, location: Location, synced: SyncedVersion) -> bool:
+        """See ``Maintenance``."""
+        place = self._place(location)
+        with place.device.locks.hold(place.lock):
+            entries = place.entries()
+            gone = self._removable(place, entries, synced)
+            if gone:
+                remove(place, place.partition, gone)
+            return len(gone) == len(entries)
+
+    def _removable(self, place: Place, entries: list[Entry], synced: SyncedVersion) -> list[Entry]:
+        at, index = synced.timestamp, synced.fragment
+        wanted = {tombstone_name(at)}
+        if not place.key.policy.is_ec:
+            wanted.add(data_name(at))
+        elif index is not None:
+            wanted.add(data_name(at, index, durable=True))
+            if synced.durable or self._is_abandoned(place, entries, data_name(at, index)):
+                wanted.add(data_name(at, index))
+        gone = [entry for entry in entries if entry.name in wanted]
+        left = [entry for entry in entries if entry not in gone]
+        meta_at = synced.meta_timestamp
+        if meta_at is not None and not any(entry.kind is Kind.DATA for entry in left):
+            gone.extend(entry for entry in left if entry.kind is Kind.META and entry.timestamp <= meta_at)
+        return gone
+
+    def _is_abandoned(self, place: Place, entries: list[Entry], name: str) -> bool:
+        """Return True if an uncommitted archive is so old that no commit is on its way."""
+        core, reader = self._store.core, Reader(self._store.core, place.device)
+        for entry in entries:
+            if entry.name == name:
+                if entry.external:
+                    path = f"{core.object_path(place.key).directory}/{name}"
+                    written_s = core.disk.stat(path).st_mtime
+                else:
+                    written_s = reader.record(entry, place.hash, 0).header.written_ns / 1e9
+                return written_s < core.clock.time() - core.rules.reclaim.commit_window_s
+        return False
+
+    def change_token(self, device: str, partition: str, policy: Policy) -> str:
+        """See ``Maintenance``."""
+        row = self._store.partitions_of(device).row(int(partition), policy)
+        return f"packed-{row.sequence:x}/packed" if row else ""
+
+    def idle_s(self, device: str, partition: str, policy: Policy) -> float:
+        """See ``Maintenance``."""
+        row = self._store.partitions_of(device).row(int(partition), policy)
+        if row is None:
+            return math.inf
+        idle_ns = self._store.core.disk.now_ns() - row.changed_ns
+        # A clock that was set back says nothing.
+        return idle_ns / 1e9 if idle_ns >= 0 else math.inf
+
+    def make_durable(self, device: str, partition: str, policy: Policy, suffixes: Iterable[str]) -> None:
+        """See ``Maintenance``: whatever is in the index is durable."""
+        self._store.device(device)
+
+    def prepare(self, device: str, policy: Policy, before_s: float) -> list[str]:
+        """See ``Maintenance``."""
+        self._store.device(device)
+        return self._files.prepare(device, policy, before_s)
+
+    def remove_partition(self, device: str, partition: str, policy: Policy) -> bool:
+        """See ``Maintenance``."""
+        return self._store.partitions_of(device).remove(int(partition), policy)
+
+    def __repr__(self) -> str:
+        return f"<PackedMaintenance of {self._store!r}>"

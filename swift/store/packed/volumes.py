@@ -1,0 +1,362 @@
+"""Volumes of a device: append-only files of records (doc/formats/packed.md, "Volumes").
+
+Each process appends to a volume of its own, whose lock it holds, so no two wait for each other. Zeros are
+written ahead of the records: a sync then changes neither size nor extents of the file and writes nothing but
+the records.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import struct
+import threading
+import zlib
+from collections import OrderedDict
+from collections.abc import Iterator
+
+from swift.base.errors import LockTimeout, NoSpace
+from swift.platform.devices import NO_SPACE_ERRORS
+from swift.platform.disk import Disk
+from swift.platform.durable import make_directories
+from swift.platform.locks import lock_descriptor
+from swift.platform.syncing import sync_directory
+from swift.store.errors import Damaged
+from swift.store.packed.record import (
+    ALIGNMENT,
+    HEADER_BYTES,
+    NONCE_BYTES,
+    BadRecord,
+    Header,
+    Position,
+    check_metadata,
+    header_bytes,
+    is_body_sound,
+    may_begin,
+    padded,
+    parse_header,
+)
+
+#: Magic, nonce, number, checksum of what is before it.
+_VOLUME = struct.Struct("<8s8sII")
+_MAGIC = b"SWPACKV1"
+FIRST_UNIT = 1
+_NAME = re.compile(r"[0-9]{8}\.volume")
+_FLAGS = os.O_RDWR | os.O_CLOEXEC
+#: Zeros written ahead of the records at a time, bytes.
+AHEAD_BYTES = 4 << 20
+#: Volumes that a process keeps open for reading.
+OPEN_MAX = 256
+#: Bytes of a read while a volume is scanned.
+SCAN_BYTES = 4 << 20
+_zeros = memoryview(bytes(1 << 20))
+
+
+def volume_name(number: int) -> str:
+    """Return the name of the file of a volume."""
+    return f"{number:08d}.volume"
+
+
+class OpenVolume:
+    """A volume that is open; closed when its last user lets go of it."""
+
+    __slots__ = ("fd", "nonce", "number", "_disk")
+
+    def __init__(self, disk: Disk, number: int, fd: int, nonce: bytes):
+        self.number = number
+        self.fd = fd
+        self.nonce = nonce
+        self._disk = disk
+
+    def __del__(self) -> None:
+        self._disk.close(self.fd)
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Return up to ``length`` bytes; raises OSError."""
+        data = self._disk.pread(self.fd, length, offset)
+        while len(data) < length:
+            more = self._disk.pread(self.fd, length - len(data), offset + len(data))
+            if not more:
+                break
+            data += more
+        return data
+
+    def __repr__(self) -> str:
+        return f"<OpenVolume {self.number}>"
+
+
+class StoredRecord:
+    """A record read from a volume: its header, metadata, and as much of the body as was read with it."""
+
+    __slots__ = ("header", "metadata", "volume", "_body", "_offset")
+
+    def __init__(self, volume: OpenVolume, offset: int, data: bytes):
+        """Take the bytes at ``offset``; read what lacks of metadata. Raises ``BadRecord``, OSError."""
+        needed = header_bytes(data)
+        if len(data) < needed:
+            data += volume.read(offset + len(data), needed - len(data))
+        self.header: Header = parse_header(data, volume.nonce)
+        prefix = self.header.prefix_bytes
+        if len(data) < prefix:
+            data += volume.read(offset + len(data), prefix - len(data))
+        self.metadata = check_metadata(self.header, data[prefix - self.header.metadata_bytes : prefix])
+        self.volume = volume
+        self._body = data[prefix : prefix + self.header.body_bytes]
+        self._offset = offset
+
+    @property
+    def has_body(self) -> bool:
+        """True if the whole body is in memory."""
+        return len(self._body) == self.header.body_bytes
+
+    def body(self) -> bytes:
+        """Return the whole body, checked; raises ``BadRecord``, OSError."""
+        header, body = self.header, self._body
+        if len(body) < header.body_bytes:
+            at = self._offset + header.prefix_bytes + len(body)
+            body = self._body = body + self.volume.read(at, header.body_bytes - len(body))
+        if not is_body_sound(header, body):
+            raise BadRecord("the checksum of the body is wrong")
+        return body
+
+    def raw_body(self) -> bytes:
+        """Return the bytes of the body as they are; raises OSError."""
+        at = self._offset + self.header.prefix_bytes
+        return self.volume.read(at, self.header.body_bytes)
+
+    def __repr__(self) -> str:
+        return f"<StoredRecord {self.header.kind.name} at {self._offset} of {self.volume!r}>"
+
+
+class Volumes:
+    """The volumes in a directory of a device, as this process reads them."""
+
+    def __init__(self, disk: Disk, directory: str, *, device_path: str):
+        self.directory = directory
+        self._disk = disk
+        self._device_path = device_path
+        self._open: OrderedDict[int, OpenVolume] = OrderedDict()
+        self._mutex = threading.Lock()
+
+    def numbers(self) -> list[int]:
+        """Return the numbers of all volumes in ascending order; raises OSError."""
+        try:
+            names = self._disk.listdir(self.directory)
+        except FileNotFoundError:
+            return []
+        return sorted(int(name[:8]) for name in names if _NAME.fullmatch(name))
+
+    def path(self, number: int) -> str:
+        """Return the path of a volume."""
+        return f"{self.directory}/{volume_name(number)}"
+
+    def open(self, number: int) -> OpenVolume:
+        """Return a volume for reading. Raises FileNotFoundError, ``Damaged`` or OSError."""
+        with self._mutex:
+            volume = self._open.get(number)
+            if volume is not None:
+                self._open.move_to_end(number)
+                return volume
+        volume = self.open_anew(number)
+        with self._mutex:
+            self._open[number] = volume
+            if len(self._open) > OPEN_MAX:
+                self._open.popitem(last=False)
+        return volume
+
+    def open_anew(self, number: int) -> OpenVolume:
+        """Return a volume with a descriptor of its own; raises like ``open``."""
+        fd = self._disk.open(self.path(number), _FLAGS)
+        try:
+            head = self._disk.pread(fd, _VOLUME.size, 0)
+            if len(head) < _VOLUME.size:
+                raise Damaged(f"{self.path(number)} is too short for a volume")
+            magic, nonce, found, checksum = _VOLUME.unpack(head)
+            if magic != _MAGIC or found != number or zlib.crc32(head[:-4]) != checksum:
+                raise Damaged(f"{self.path(number)} is no volume of number {number}")
+        except BaseException:
+            self._disk.close(fd)
+            raise
+        return OpenVolume(self._disk, number, fd, nonce)
+
+    def forget(self, number: int) -> None:
+        """Close a volume that was removed."""
+        with self._mutex:
+            self._open.pop(number, None)
+
+    def forget_removed(self) -> None:
+        """Close the volumes that other processes removed, so that their space is free."""
+        with self._mutex:
+            held = list(self._open.items())
+        for number, volume in held:
+            if not self._disk.fstat(volume.fd).st_nlink:
+                self.forget(number)
+
+    def read(self, position: Position, length: int) -> StoredRecord:
+        """Return the record at a position; ``length`` bytes are read at once.
+
+        Raises ``BadRecord`` when none is there, FileNotFoundError without the volume, OSError.
+        """
+        volume = self.open(position.volume)
+        offset = position.unit * ALIGNMENT
+        return StoredRecord(volume, offset, volume.read(offset, max(length, HEADER_BYTES)))
+
+    def create(self) -> OpenVolume:
+        """Return a new, locked volume, durable in its directory. Raises ``NoSpace`` and OSError."""
+        made = make_directories(self._disk, self.directory, below=self._device_path)
+        number = max(self.numbers(), default=0) + 1
+        while True:
+            try:
+                fd = self._disk.open(self.path(number), _FLAGS | os.O_CREAT | os.O_EXCL, 0o600)
+                break
+            except FileExistsError:
+                number += 1
+            except OSError as error:
+                raise _as_no_space(error)
+        try:
+            # Before another process can see a volume and find it unlocked.
+            lock_descriptor(self._disk, fd, self.path(number), 0.0)
+            nonce = os.urandom(NONCE_BYTES)
+            head = _VOLUME.pack(_MAGIC, nonce, number, 0)[:-4]
+            write_at(self._disk, fd, head + struct.pack("<I", zlib.crc32(head)), 0)
+            self._disk.fsync(fd)
+            for directory in (self.directory, *made):
+                sync_directory(self._disk, directory)
+        except BaseException as error:
+            self._disk.close(fd)
+            if isinstance(error, OSError):
+                raise _as_no_space(error)
+            raise
+        return OpenVolume(self._disk, number, fd, nonce)
+
+    def lock(self, number: int) -> OpenVolume | None:
+        """Return a volume with its lock, or None if another process holds it, it is damaged or gone."""
+        try:
+            volume = self.open_anew(number)
+            lock_descriptor(self._disk, volume.fd, self.path(number), 0.0)
+        except (FileNotFoundError, LockTimeout, Damaged):
+            return None
+        return volume if self._disk.fstat(volume.fd).st_nlink else None
+
+    def scan(self, volume: OpenVolume, start_unit: int) -> Iterator[tuple[Position, Header]]:
+        """Yield the sound headers of a volume from a unit on, with their positions; raises OSError.
+
+        What is no record, or a torn one, is passed over. Bodies are not checked.
+        """
+        size = self._disk.fstat(volume.fd).st_size
+        offset = max(start_unit, FIRST_UNIT) * ALIGNMENT
+        begin, window = 0, b""
+        while offset + HEADER_BYTES <= size:
+            if offset < begin or offset + HEADER_BYTES > begin + len(window):
+                begin, window = offset, volume.read(offset, min(SCAN_BYTES, size - offset))
+                if len(window) < HEADER_BYTES:
+                    return
+            at = offset - begin
+            if not may_begin(window, at, volume.nonce):
+                offset = begin + _next_candidate(window, at, volume.nonce)
+                continue
+            header = self._header_at(volume, offset, window, at)
+            if header is None:
+                offset += ALIGNMENT
+                continue
+            yield Position(volume.number, offset // ALIGNMENT), header
+            offset += padded(header.total_bytes)
+
+    def _header_at(self, volume: OpenVolume, offset: int, window: bytes, at: int) -> Header | None:
+        try:
+            data: bytes | memoryview = memoryview(window)[at:]
+            needed = header_bytes(data)
+            if len(data) < needed:
+                data = volume.read(offset, needed)
+            return parse_header(data, volume.nonce)
+        except (BadRecord, ValueError):
+            return None
+
+    def close(self) -> None:
+        """Close all volumes."""
+        with self._mutex:
+            self._open.clear()
+
+    def __repr__(self) -> str:
+        return f"Volumes({self.directory!r})"
+
+
+def _next_candidate(window: bytes, at: int, nonce: bytes) -> int:
+    """Return the next offset in ``window`` at which a record may begin; the last unit's if none does."""
+    last = len(window) // ALIGNMENT * ALIGNMENT
+    found = at
+    while True:
+        found = window.find(b"SwR1" + nonce, found + 1)
+        if found < 0:
+            # A record may begin in the last bytes and go on behind them.
+            return max(last - ALIGNMENT * 2, at + ALIGNMENT)
+        if found % ALIGNMENT == 0:
+            return found
+
+
+def _as_no_space(error: OSError) -> Exception:
+    return NoSpace(str(error)) if error.errno in NO_SPACE_ERRORS else error
+
+
+def write_at(disk: Disk, fd: int, data: bytes | memoryview, offset: int) -> None:
+    """Write every byte at an offset; raises OSError."""
+    view = memoryview(data)
+    while view:
+        written = disk.pwrite(fd, view, offset)
+        if not written:
+            raise OSError(errno.EIO, "nothing was written")
+        offset += written
+        view = view[written:]
+
+
+class Appender:
+    """The volume that this process appends to; used by one thread at a time."""
+
+    def __init__(self, disk: Disk, volume: OpenVolume, *, end: int, volume_bytes: int):
+        self.volume = volume
+        #: Where the next record begins, bytes.
+        self.end = end
+        self._disk = disk
+        self._volume_bytes = volume_bytes
+        self._zeroed = disk.fstat(volume.fd).st_size
+        #: True if a write or a sync of it failed; nothing is appended any more.
+        self.has_failed = False
+
+    def has_room(self, length: int) -> bool:
+        """Return True if so many bytes fit into the volume."""
+        return not self.has_failed and self.end + length <= self._volume_bytes
+
+    def append(self, data: bytes) -> None:
+        """Append records durably. Raises ``NoSpace`` or OSError, after which nothing more may be appended."""
+        try:
+            try:
+                self._write_ahead(self.end + len(data))
+                write_at(self._disk, self.volume.fd, data, self.end)
+            except OSError as error:
+                raise _as_no_space(error)
+            self._disk.fdatasync(self.volume.fd)
+        except BaseException:
+            self.has_failed = True
+            raise
+        self.end += len(data)
+
+    def _write_ahead(self, needed: int) -> None:
+        """Write zeros up to a multiple of ``AHEAD_BYTES``; they are synced with the records."""
+        if needed <= self._zeroed:
+            return
+        end = min(-(-needed // AHEAD_BYTES) * AHEAD_BYTES, max(self._volume_bytes, needed))
+        at = self._zeroed
+        try:
+            while at < end:
+                piece = _zeros[: min(len(_zeros), end - at)]
+                write_at(self._disk, self.volume.fd, piece, at)
+                at += len(piece)
+        except OSError as error:
+            # The records themselves may still fit.
+            if error.errno not in NO_SPACE_ERRORS:
+                raise
+        self._zeroed = max(at, needed)
+
+    def __repr__(self) -> str:
+        return f"<Appender at {self.end} of {self.volume!r}>"
