@@ -118,7 +118,7 @@ def make_cluster(plan: ClusterPlan) -> None:
 
 def _write_configs(plan: ClusterPlan) -> None:
     swift_conf = f"[swift-hash]\nswift_hash_path_suffix = {plan.hash_suffix}\n"
-    policy = "\n[storage-policy:0]\nname = gold\ndefault = yes\n"
+    policy = "\n[storage-policy:0]\nname = gold\ndefault = yes\n" + _engine(plan, "replication")
     text = swift_conf + policy + _ec_policy(plan) + _constraints(plan)
     _write(plan.etc / "swift.conf", text, mode=0o600)
     _write(plan.etc / "proxy-server.conf", _proxy_conf(plan), mode=0o600)
@@ -150,7 +150,13 @@ def _ec_policy(plan: ClusterPlan) -> str:
         "\n[storage-policy:1]\nname = ec\npolicy_type = erasure_coding\n"
         f"ec_type = {available_types()[0]}\n"
         f"ec_num_data_fragments = {data}\nec_num_parity_fragments = {parity}\n"
+        + _engine(plan, "erasure_coding")
     )
+
+
+def _engine(plan: ClusterPlan, policy_type: str) -> str:
+    """Return the option of a policy that names its engine; none for the file engine."""
+    return f"diskfile_module = egg:swift#{policy_type}.packed\n" if plan.packed else ""
 
 
 def check_ec(plan: ClusterPlan) -> None:

@@ -87,6 +87,8 @@ class ClusterPlan:
     #: Of each account, container and object server; 0: it serves in its only process.
     storage_workers: int = 0
     xfs: bool = False
+    #: True if objects are kept by the packed engine.
+    packed: bool = False
     xfs_bytes: int = 4 << 30
     hash_suffix: str = ""
     user: str = "test:tester"

@@ -86,6 +86,9 @@ def make_parser() -> argparse.ArgumentParser:
     )
     start.add_argument("--workers", type=int, help="proxy worker processes (2)")
     start.add_argument("--xfs", action="store_true", default=None, help="devices are XFS images; needs root")
+    start.add_argument(
+        "--packed", action="store_true", default=None, help="small objects are packed into volumes"
+    )
     status = commands.add_parser(
         "status", help="show its processes", epilog="example: swift-aio status ~/swift-data --format json"
     )
@@ -152,6 +155,7 @@ def plans_from_args(args: argparse.Namespace) -> tuple[ClusterPlan | None, Clust
         "ec": "" if args.ec == "none" else args.ec,
         "proxy_workers": args.workers,
         "xfs": args.xfs,
+        "packed": args.packed,
     }
     if args.from_environment and not choices["key"]:
         raise ConfigError("--from-environment needs a key of the user: set SWIFT_KEY")

@@ -51,7 +51,7 @@ from swift.obj.request import (
 from swift.obj.reserved import ReservedChange, ReservedDelete, ReservedLook, ReservedPost, ReservedPut
 from swift.obj.settings import ObjectSettings
 from swift.obj.ssync.receiver import SsyncContext, SsyncHead, serve_ssync
-from swift.obj.stores import make_stores
+from swift.obj.stores import EngineSettings, make_stores
 from swift.obj.upload import (
     SMALL_BYTES,
     DraftWriter,
@@ -74,7 +74,6 @@ from swift.store.calls import Effort
 from swift.store.errors import BadFragmentIndex, CorruptBody, FilesChanged, HashCollision, MisplacedLeft
 from swift.store.metadata import AttributesTooLarge
 from swift.store.registry import StoreRegistry
-from swift.store.tier.conf import settings_of
 from swift.telemetry.repeatederrors import RepeatedErrorLog
 from swift.wire import etagtrailer, reservation
 
@@ -594,7 +593,7 @@ def app_factory(global_conf: Mapping[str, str], **local_conf: str) -> ObjectServ
         context,
         settings,
         StorageSettings.parse(conf),
-        tier=settings_of(global_conf.get("__file__", "")),
+        engines=EngineSettings.read(global_conf.get("__file__", "")),
         at_exit=process_of(conf).at_exit.append,
     )
     return ObjectServer(context, settings, stores)

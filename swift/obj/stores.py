@@ -4,14 +4,32 @@ from __future__ import annotations
 
 import atexit
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from swift.config.common import StorageSettings
 from swift.obj.settings import ObjectSettings
 from swift.platform.disk import Disk
 from swift.runtime.backendapp import BackendContext
-from swift.store.registry import EngineParts, StoreRegistry
+from swift.runtime.declaration import DaemonParts
+from swift.store.packed.conf import packed_settings_of
+from swift.store.packed.settings import PackedSettings
+from swift.store.registry import EngineParts, StoreRegistry, load_factory, packed_store
 from swift.store.tier.conf import make_tier, tier_factory
+from swift.store.tier.conf import settings_of as tier_settings_of
 from swift.store.tier.settings import TierSettings
+
+
+@dataclass(frozen=True)
+class EngineSettings:
+    """Sections of object-server.conf about engines, which server and daemons of a node share."""
+
+    tier: TierSettings | None = None
+    packed: PackedSettings = field(default_factory=PackedSettings)
+
+    @classmethod
+    def read(cls, conf_path: str) -> EngineSettings:
+        """Return those of a file, the defaults where it has none or is not given. Raises ``ConfigError``."""
+        return cls(tier_settings_of(conf_path), packed_settings_of(conf_path))
 
 
 def make_stores(
@@ -19,17 +37,18 @@ def make_stores(
     settings: ObjectSettings,
     storage: StorageSettings | None = None,
     *,
-    tier: TierSettings | None = None,
+    engines: EngineSettings | None = None,
     at_exit: Callable[[Callable[[], None]], object] = atexit.register,
 ) -> StoreRegistry:
     """Return the engines of all policies by the settings; daemons parse ``settings`` from their own section.
 
-    ``tier`` is the node's: every process that changes objects needs it. ``at_exit`` registers calls for the
-    end of the process. Raises ``ConfigError``.
+    ``engines`` are the node's: every process that changes objects needs them. ``at_exit`` registers calls for
+    the end of the process. Raises ``ConfigError``.
     """
-    storage = storage or StorageSettings()
+    storage, engines = storage or StorageSettings(), engines or EngineSettings()
+    tier = engines.tier
     disk, notice = Disk(), context.telemetry.log.warning
-    return StoreRegistry(
+    stores = StoreRegistry(
         EngineParts(
             devices=context.devices,
             hasher=context.hasher,
@@ -47,6 +66,7 @@ def make_stores(
             disk=disk,
             notice=notice,
             metrics=context.telemetry.metrics,
+            packed=engines.packed,
             tier=tier_factory(
                 None
                 if tier is None
@@ -55,4 +75,20 @@ def make_stores(
                 )
             ),
         )
+    )
+    if any(load_factory(policy.diskfile_module) is packed_store for policy in context.policies):
+        at_exit(stores.close)
+    return stores
+
+
+def daemon_stores(parts: DaemonParts, context: BackendContext | None = None) -> StoreRegistry:
+    """Return the engines of a daemon of a storage node; ``context`` is its own unless given.
+
+    Raises ``ConfigError``.
+    """
+    return make_stores(
+        context or parts.context,
+        ObjectSettings.parse(parts.conf),
+        parts.storage,
+        engines=EngineSettings.read(parts.conf_path),
     )

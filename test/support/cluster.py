@@ -26,7 +26,7 @@ from swift.aio.supervisor import Supervisor, accepts_connections, cache_process
 from swift.config.declared import daemons
 from swift.ring.builder import RingBuilder
 from test.support.processes import FORK_SERVER, ForkStarter, free_ports, free_range
-from test.support.tiers import EVERYWHERE, tier_section
+from test.support.tiers import EVERYWHERE, PACKED_EVERYWHERE, tier_section
 
 # --- pipelines --------------------------------------------------------------------------------------
 
@@ -122,6 +122,7 @@ class LiveCluster:
         self._fitting_limits = fitting_limits
         self._filters = places or {}, options
         proxy_port, cache_port = free_ports(2)
+        choices.setdefault("packed", PACKED_EVERYWHERE)
         plan = new_plan(
             root,
             proxy_port=proxy_port,

@@ -24,7 +24,7 @@ from swift.http.body import InMemoryBody
 from swift.http.request import Request
 from swift.obj.server import ObjectServer
 from swift.obj.settings import ObjectSettings
-from swift.obj.stores import make_stores
+from swift.obj.stores import EngineSettings, make_stores
 from swift.platform import sockets
 from swift.platform.devices import Devices
 from swift.policy.policy import ErasureCode, Policies, Policy
@@ -34,20 +34,26 @@ from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import Runner, Schedule
 from swift.runtime.httpd import HttpServer
 from swift.runtime.selection import Selection
+from swift.store.packed.settings import PackedSettings
 from swift.telemetry.log import Log
 from swift.telemetry.recon import ReconFile
 from swift.telemetry.telemetry import Telemetry
 from test.support.daemons import make_node
 from test.support.processes import free_ports
-from test.support.tiers import EVERYWHERE, tier_settings
+from test.support.tiers import EVERYWHERE, engine, tier_settings
 
 # --- objectnodes ------------------------------------------------------------------------------------
 
 # Object servers on green threads that speak over real sockets, with rings, and contexts for daemons.
 
 
-GOLD = Policy(0, "gold", is_default=True)
-EC = Policy(1, "ec21", ec=ErasureCode("liberasurecode_rs_vand", 2, 1, 1000))
+GOLD = Policy(0, "gold", is_default=True, diskfile_module=engine("replication"))
+EC = Policy(
+    1,
+    "ec21",
+    ec=ErasureCode("liberasurecode_rs_vand", 2, 1, 1000),
+    diskfile_module=engine("erasure_coding"),
+)
 PARTITIONS = 16
 HASHER = PathHasher(b"p", b"s")
 
@@ -124,7 +130,8 @@ class ObjectNode:
         )
         self.settings = ObjectSettings(replication_lock_timeout=5, **options)
         self.tier = tier_settings(self.root / "tier") if tier else None
-        self.stores = make_stores(self.context, self.settings, tier=self.tier)
+        packed = PackedSettings(state_path=str(self.root / "packed-locks"))
+        self.stores = make_stores(self.context, self.settings, engines=EngineSettings(self.tier, packed))
         self.app = server(self.context, self.settings, self.stores)
         #: (method, path) of every request that came over the network.
         self.heard = []

@@ -15,6 +15,13 @@ from swift.store.tier.tier import CacheTier, TierDependencies
 
 #: Whether the nodes of all tests have a tier, to see what else the tests then find.
 EVERYWHERE = bool(os.environ.get("SWIFT_TIER"))
+#: Whether the nodes of all tests pack their objects.
+PACKED_EVERYWHERE = bool(os.environ.get("SWIFT_PACKED"))
+
+
+def engine(policy_type):
+    """The engine of a policy of a type in all tests."""
+    return f"egg:swift#{policy_type}.packed" if PACKED_EVERYWHERE else ""
 
 
 def tier_settings(root, mode="write-through", **more):

@@ -37,6 +37,8 @@ from swift.operations.dispersion import DispersionSettings
 from swift.proxy.factory import PER_POLICY
 from swift.proxy.settings import ProxySettings
 from swift.runtime.declaration import Daemon
+from swift.store.packed.settings import SECTION as PACKED_SECTION
+from swift.store.packed.settings import PackedSettings
 from swift.store.tier.settings import SECTION as TIER_SECTION
 from swift.store.tier.settings import TierSettings
 from tools.generate.declared import daemons, filters
@@ -153,6 +155,7 @@ SAMPLES = (
         ObjectSettings,
         Section("object-relinker", (RelinkerSettings,)),
         Section(TIER_SECTION, (TierSettings,)),
+        Section(PACKED_SECTION, (PackedSettings,)),
         Section("object-auditor:watcher:dark_data", (DarkDataSettings,)),
         more=(PortSettings,),
     ),

@@ -19,8 +19,7 @@ from swift.config.files import parser_of
 from swift.obj.auditor.scrub import DAY_S, OBJECT_BYTES, Scrub
 from swift.obj.auditor.settings import ObjectAuditorSettings, temporary_age_s
 from swift.obj.auditor.watchers import DeleteRequest, Watchers, load_watchers
-from swift.obj.settings import ObjectSettings
-from swift.obj.stores import make_stores
+from swift.obj.stores import daemon_stores
 from swift.platform.disk import Disk
 from swift.platform.diskhandle import DiskHandle
 from swift.platform.durable import replace_file
@@ -37,7 +36,6 @@ from swift.store.errors import FilesChanged, MisplacedLeft
 from swift.store.handle import StoreHandle
 from swift.store.layout import objects_dir
 from swift.store.registry import StoreRegistry
-from swift.store.tier.conf import settings_of
 
 #: The file is written at most so often, seconds.
 SAVED_EVERY_S = 60.0
@@ -439,9 +437,7 @@ def _task(parts: DaemonParts, kind: AuditMode) -> ObjectAuditor:
         parts.context,
         kind,
         parts.settings,
-        make_stores(
-            parts.context, ObjectSettings.parse(parts.conf), parts.storage, tier=settings_of(parts.conf_path)
-        ),
+        daemon_stores(parts),
         load_watchers(parts.settings.watchers, conf_of, parts.context.telemetry.log),
         temporary_age_s(parts.settings, rsync_timeout),
         selection=parts.selection,

@@ -34,9 +34,8 @@ from swift.obj.replication.digests import DigestCache, PartitionState
 from swift.obj.replication.remotenodes import NO_RESPONSE, UNMOUNTED, RemoteNodes
 from swift.obj.replication.replicastatus import CopyState, DigestQuery, ReplicaStatus, request_status
 from swift.obj.replication.settings import SyncSettings
-from swift.obj.settings import ObjectSettings
 from swift.obj.ssync.sender import Sender, SenderTimes
-from swift.obj.stores import make_stores
+from swift.obj.stores import daemon_stores
 from swift.platform.disk import Disk
 from swift.policy.policy import Policy
 from swift.ring.device import Node
@@ -58,7 +57,6 @@ from swift.store.api import ObjectStore
 from swift.store.calls import Effort
 from swift.store.handle import StoreHandle
 from swift.store.registry import StoreRegistry
-from swift.store.tier.conf import settings_of
 
 #: A partition that is being written is looked at after so long, seconds, although it did not come to rest.
 RECHECK_S = 600.0
@@ -539,9 +537,7 @@ def make_sync_task(parts: DaemonParts, task: type[SyncTask[Any]]) -> DaemonTask:
         context,
         parts.rings,
         parts.settings,
-        make_stores(
-            context, ObjectSettings.parse(parts.conf), parts.storage, tier=settings_of(parts.conf_path)
-        ),
+        daemon_stores(parts, context),
         selection=parts.selection,
     )
     result: DaemonTask = made

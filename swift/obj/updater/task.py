@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from swift.base.timestamp import Timestamp
 from swift.config.kinds import COUNT, SECONDS, integer, number
 from swift.config.schema import Settings, option
-from swift.obj.settings import ObjectSettings
-from swift.obj.stores import make_stores
+from swift.obj.stores import daemon_stores
 from swift.obj.updater.delivery import Deliverer, container_of
 from swift.obj.updater.pacing import ContainerPacer
 from swift.policy.policy import Policy
@@ -320,7 +319,7 @@ DAEMON = Daemon(
         parts.context,
         parts.rings.container,
         parts.settings,
-        make_stores(parts.context, ObjectSettings.parse(parts.conf), parts.storage),
+        daemon_stores(parts),
         selection=parts.selection,
     ),
     small_cluster={"interval": 5},

@@ -7,6 +7,7 @@ truth: an index that is missing, torn or of another time is made again from them
 
 from __future__ import annotations
 
+import errno
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -91,9 +92,24 @@ class PackedDevice:
 
         self._green = GreenBatches[Change](process, finishes=True)
         self._threads = ThreadBatches[Change](self._process)
+        #: True when the directory of the engine is another one now: the device was wiped or replaced.
+        self.is_stale = False
+        self._identity = self._directory_identity()
         self.index, self.spaces = self._opened()
         with self._writing:
             self._disown()
+
+    def _directory_identity(self) -> tuple[int, int] | None:
+        try:
+            status = self._disk.stat(self.directory)
+        except FileNotFoundError:
+            return None
+        return status.st_dev, status.st_ino
+
+    def look(self) -> None:
+        """Notice volumes and a directory that others removed; to be called now and then. Raises OSError."""
+        self.is_stale = self.is_stale or self._directory_identity() != self._identity
+        self.volumes.forget_removed()
 
     # --- index ---------------------------------------------------------------------------------------
 
@@ -115,6 +131,9 @@ class PackedDevice:
     def _reopen(self, failed: Index) -> None:
         """Open the index that took the place of a failed one. Raises ``IndexFailed``, OSError."""
         with self._writing:
+            self.look()
+            if self.is_stale:
+                raise FileNotFoundError(errno.ENOENT, "the directory was replaced", self.directory)
             if self.index is failed:
                 self.index, self.spaces = self._opened()
 

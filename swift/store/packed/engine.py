@@ -61,11 +61,15 @@ class PackedStore:
             raise
         now = time.monotonic()
         known = self._devices.get(name)
-        if known is not None and now - self._looked[name] < LOOK_EVERY_S and known[0][0] == os.getpid():
+        is_fresh = known is not None and not known[1].is_stale and known[0][0] == os.getpid()
+        if known is not None and is_fresh and now - self._looked[name] < LOOK_EVERY_S:
             return known[1]
         status = self.core.disk.stat(path)
         identity = os.getpid(), status.st_dev, status.st_ino
-        if known is None or known[0] != identity:
+        if known is not None and is_fresh:
+            known[1].look()
+            is_fresh = not known[1].is_stale
+        if known is None or not is_fresh or known[0] != identity:
             self._close(name)
             opened = PackedDevice(
                 self.core.disk,
@@ -75,8 +79,6 @@ class PackedStore:
                 notice=self.core.notice,
             )
             known = self._devices[name] = identity, opened
-        else:
-            known[1].volumes.forget_removed()
         self._looked[name] = now
         return known[1]
 

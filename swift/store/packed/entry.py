@@ -188,8 +188,9 @@ def partition_prefix(prefix: int, bits: int, partition: int) -> tuple[bytes, byt
     if bits == _EXPLICIT:
         begin = first + _PARTITION.pack(partition)
         return begin, _after(begin)
-    if not bits:
-        return first, _after(first)
+    if not bits or not partition:
+        # Partition 0 has a space of its own.
+        return (first, _after(first)) if bits == partition else (b"", b"")
     if partition >> bits:
         return b"", b""
     low = partition << (_HASH_BITS - bits)

@@ -7,7 +7,7 @@ import pytest
 from swift.base.errors import ConfigError, LockTimeout
 from swift.config.common import StorageSettings
 from swift.obj.settings import ObjectSettings
-from swift.obj.stores import make_stores
+from swift.obj.stores import EngineSettings, make_stores
 from swift.platform.devices import Devices
 from swift.policy.policy import ErasureCode, Policies, Policy
 from swift.runtime.backendapp import BackendContext
@@ -28,7 +28,11 @@ def context(tmp_path):
 def made(context, *, tier=None, **options):
     ended = []
     stores = make_stores(
-        context, ObjectSettings(**options), StorageSettings(), tier=tier, at_exit=ended.append
+        context,
+        ObjectSettings(**options),
+        StorageSettings(),
+        engines=EngineSettings(tier),
+        at_exit=ended.append,
     )
     return stores, ended
 
