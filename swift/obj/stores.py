@@ -13,7 +13,7 @@ from swift.runtime.backendapp import BackendContext
 from swift.runtime.declaration import DaemonParts
 from swift.store.packed.conf import packed_settings_of
 from swift.store.packed.settings import PackedSettings
-from swift.store.registry import EngineParts, StoreRegistry, load_factory, packed_store
+from swift.store.registry import EngineParts, StoreRegistry
 from swift.store.tier.conf import make_tier, tier_factory
 from swift.store.tier.conf import settings_of as tier_settings_of
 from swift.store.tier.settings import TierSettings
@@ -76,7 +76,7 @@ def make_stores(
             ),
         )
     )
-    if any(load_factory(policy.diskfile_module) is packed_store for policy in context.policies):
+    if stores.holds_devices(context.policies):
         at_exit(stores.close)
     return stores
 

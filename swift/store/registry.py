@@ -11,7 +11,7 @@ override what they are about in the ``Forwarding`` classes of ``store.layered``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import entry_points
@@ -198,6 +198,10 @@ class StoreRegistry:
             store = self._shared[factory] = factory(self._parts, policy)
         tier = self._parts.tier
         return tier(store, policy) if tier is not None and isinstance(store, FileStore) else store
+
+    def holds_devices(self, policies: Iterable[Policy]) -> bool:
+        """Return True if an engine of one of the policies has to be closed. Raises ``ConfigError``."""
+        return any(load_factory(policy.diskfile_module) is packed_store for policy in policies)
 
     def close(self) -> None:
         """Close the engines that hold something open."""

@@ -133,7 +133,7 @@ class PackedBench:
         return self.make(_Full())
 
     def entries(self, key):
-        return self.store.place(key).entries()
+        return self.store.devices.place(key).entries()
 
     def damage(self, key):
         (entry,) = [entry for entry in self.entries(key) if entry.kind is Kind.DATA]
@@ -141,7 +141,7 @@ class PackedBench:
             (path,) = self.root.rglob(f"{key.hash}/*.data")
             offset, size = 0, path.stat().st_size
         else:
-            device = self.store.device(key.device)
+            device = self.store.devices.device(key.device)
             record = device.read(entry, 0)
             path = Path(device.volumes.path(entry.position.volume))
             offset = entry.position.unit * ALIGNMENT + record.header.prefix_bytes

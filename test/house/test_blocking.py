@@ -18,7 +18,7 @@ BLOCKING_CALLS = {
 }
 ALLOWED = {
     # No green thread waits for it.
-    "platform/syncing.py: threading.Condition",
+    "platform/batches.py: threading.Condition",
     # At the start, before there are requests.
     "middleware/keymaster/external.py: subprocess.run",
     # Before the workers are forked, and in commands: there is no loop yet.

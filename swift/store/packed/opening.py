@@ -1,4 +1,4 @@
-"""Where the index of a device is, and who closes it."""
+"""Indexes of devices: their directories, and the process that closes them last."""
 
 from __future__ import annotations
 

@@ -56,11 +56,11 @@ class Kind(IntEnum):
     TOMBSTONE = 3
     #: A fragment archive becomes durable.
     COMMIT = 4
-    #: What it references is no longer there.
+    #: Records that it references are no longer there.
     GONE = 5
-    #: What it references is also in this partition.
+    #: A record that it references is also in this partition.
     LINK = 6
-    #: What it references was never acknowledged: neither that nor what that references counts.
+    #: Records that it references were never acknowledged: neither they nor their references count.
     UNWANTED = 7
 
 

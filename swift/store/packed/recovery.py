@@ -53,7 +53,7 @@ class Recovery:
         self._spaces = spaces
         self._notice = notice
         self._entries: list[tuple[_Place, Entry]] = []
-        #: What records say about others, with the position of the record that says it.
+        #: Statements of records about others, each with the position of the record that makes it.
         self._gone: list[tuple[Position, _Place, Position]] = []
         self._commits: list[tuple[Position, _Place, Header]] = []
         self._links: list[tuple[Position, _Place, Header]] = []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from hashlib import md5
-from typing import TYPE_CHECKING
 
 from swift.policy.policy import Policy
 from swift.store.api import (
@@ -23,15 +22,13 @@ from swift.store.core import TRIES
 from swift.store.errors import Damaged, FilesChanged
 from swift.store.layout import data_name, tombstone_name
 from swift.store.maintenance import FileMaintenance, archive_walk
+from swift.store.packed.devices import PackedDevices
 from swift.store.packed.edit import Place, remove
 from swift.store.packed.entry import Entry
 from swift.store.packed.objects import PackedLoaded, Reader
 from swift.store.packed.quarantine import quarantine
 from swift.store.packed.record import BadRecord, Kind
 from swift.store.reader import ANY_NAME
-
-if TYPE_CHECKING:
-    from swift.store.packed.engine import PackedStore
 
 #: Bytes of a body that are fed to a check at a time.
 PIECE_BYTES = 1 << 20
@@ -40,19 +37,19 @@ PIECE_BYTES = 1 << 20
 class PackedMaintenance:
     """``Maintenance`` of the packed engine."""
 
-    def __init__(self, store: PackedStore):
-        self._store = store
-        self._files = FileMaintenance(store.core)
+    def __init__(self, devices: PackedDevices):
+        self._devices = devices
+        self._files = FileMaintenance(devices.core)
 
     def _place(self, location: Location) -> Place:
         key = ObjectKey(location.device, location.partition, location.policy, ANY_NAME, location.hash)
-        return self._store.place(key)
+        return self._devices.place(key)
 
     def find(self, location: Location, options: ReadOptions) -> Found:
         """See ``Maintenance``."""
         place = self._place(location)
         for _ in range(TRIES):
-            loaded = self._store.load(place, options, open_data=False)
+            loaded = self._devices.load(place, options, open_data=False)
             try:
                 return self._files.found(location, loaded.state)
             except Damaged as error:
@@ -72,11 +69,11 @@ class PackedMaintenance:
     def audit(self, location: Location, *, full: bool, pace: Pace, temporary_age_s: float) -> AuditReport:
         """See ``Maintenance``; records have no partial files, and always checksums."""
         place = self._place(location)
-        options = ReadOptions(self._store.core.clock.time(), open_expired=True)
+        options = ReadOptions(self._devices.core.clock.time(), open_expired=True)
         for _ in range(TRIES):
             entries = place.entries()
             try:
-                loaded = self._store.load(place, options, open_data=True, quarantines=False)
+                loaded = self._devices.load(place, options, open_data=True, quarantines=False)
             except Damaged as error:
                 self._files.check_may_move(location, error)
                 if self._quarantine(place, entries, str(error)):
@@ -92,7 +89,7 @@ class PackedMaintenance:
                 continue
             finally:
                 if loaded.file is not None and loaded.file.fd is not None:
-                    self._store.core.disk.close(loaded.file.fd)
+                    self._devices.core.disk.close(loaded.file.fd)
         raise FilesChanged(f"{location.hash} on {place.device.path} keeps changing")
 
     def _audit_loaded(self, location: Location, loaded: PackedLoaded, full: bool, pace: Pace) -> AuditReport:
@@ -155,7 +152,7 @@ class PackedMaintenance:
 
     def _is_abandoned(self, place: Place, entries: list[Entry], name: str) -> bool:
         """Return True if an uncommitted archive is so old that no commit is on its way."""
-        core, reader = self._store.core, Reader(self._store.core, place.device)
+        core, reader = self._devices.core, Reader(self._devices.core, place.device)
         for entry in entries:
             if entry.name == name:
                 if entry.external:
@@ -168,30 +165,30 @@ class PackedMaintenance:
 
     def change_token(self, device: str, partition: str, policy: Policy) -> str:
         """See ``Maintenance``."""
-        row = self._store.partitions_of(device).row(int(partition), policy)
+        row = self._devices.partitions(device).row(int(partition), policy)
         return f"packed-{row.sequence:x}/packed" if row else ""
 
     def idle_s(self, device: str, partition: str, policy: Policy) -> float:
         """See ``Maintenance``."""
-        row = self._store.partitions_of(device).row(int(partition), policy)
+        row = self._devices.partitions(device).row(int(partition), policy)
         if row is None:
             return math.inf
-        idle_ns = self._store.core.disk.now_ns() - row.changed_ns
+        idle_ns = self._devices.core.disk.now_ns() - row.changed_ns
         # A clock that was set back says nothing.
         return idle_ns / 1e9 if idle_ns >= 0 else math.inf
 
     def make_durable(self, device: str, partition: str, policy: Policy, suffixes: Iterable[str]) -> None:
         """See ``Maintenance``: whatever is in the index is durable."""
-        self._store.device(device)
+        self._devices.device(device)
 
     def prepare(self, device: str, policy: Policy, before_s: float) -> list[str]:
         """See ``Maintenance``."""
-        self._store.device(device)
+        self._devices.device(device)
         return self._files.prepare(device, policy, before_s)
 
     def remove_partition(self, device: str, partition: str, policy: Policy) -> bool:
         """See ``Maintenance``."""
-        return self._store.partitions_of(device).remove(int(partition), policy)
+        return self._devices.partitions(device).remove(int(partition), policy)
 
     def __repr__(self) -> str:
-        return f"<PackedMaintenance of {self._store!r}>"
+        return f"<PackedMaintenance of {self._devices!r}>"

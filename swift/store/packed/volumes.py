@@ -315,7 +315,7 @@ class Appender:
 
     def __init__(self, disk: Disk, volume: OpenVolume, *, end: int, volume_bytes: int):
         self.volume = volume
-        #: Where the next record begins, bytes.
+        #: Offset of the next record, bytes.
         self.end = end
         self._disk = disk
         self._volume_bytes = volume_bytes
