@@ -100,6 +100,7 @@ def read_boot(id_file: str = _ID_FILE, stat_file: str = _STAT_FILE) -> Boot:
 
 
 _KEEP_SIZE = 1
+_PUNCH_HOLE = 2
 #: SYNC_FILE_RANGE_WRITE.
 _WRITE = 2
 _this_boot = functools.cache(read_boot)
@@ -124,8 +125,8 @@ class _CLibrary:
             self._library = library
         return self._library
 
-    def fallocate(self, fd: int, size_bytes: int) -> None:
-        _check(self._functions().fallocate(fd, _KEEP_SIZE, 0, size_bytes))
+    def fallocate(self, fd: int, mode: int, offset: int, size_bytes: int) -> None:
+        _check(self._functions().fallocate(fd, mode, offset, size_bytes))
 
     def sync_file_range(self, fd: int, offset: int, length: int, flags: int) -> None:
         self._functions().sync_file_range(fd, offset, length, flags)
@@ -235,7 +236,11 @@ class Disk:
 
     def preallocate(self, fd: int, size_bytes: int) -> None:
         """Reserve blocks without changing the length of the file."""
-        _library.fallocate(fd, size_bytes)
+        _library.fallocate(fd, _KEEP_SIZE, 0, size_bytes)
+
+    def punch_hole(self, fd: int, offset: int, length: int) -> None:
+        """Give back the blocks of a part of a file, which reads as zeros then. Raises OSError."""
+        _library.fallocate(fd, _PUNCH_HOLE | _KEEP_SIZE, offset, length)
 
     def read_cached(self, fd: int, size_bytes: int, offset: int = 0) -> bytes | None:
         """Return ``size_bytes`` of a file if they are in memory, else None; never waits for a device."""

@@ -22,6 +22,8 @@ class Update:
     removed: list[Entry] = field(default_factory=list)
     #: True if the record of the change is one more.
     adds: bool = False
+    #: Position of the record whose place the record of the change takes; all other entries stay.
+    replaces: Position | None = None
 
 
 @dataclass(slots=True)
@@ -74,6 +76,9 @@ def apply(writing: Writing, spaces: Spaces, changes: list[Change], ends: dict[in
     for change in changes:
         header = change.header
         for update in change.updates:
+            if update.replaces is not None:
+                _replace(writing, spaces, change, update, tally)
+                continue
             entries = list(update.kept)
             if update.adds:
                 entry = change.entry()
@@ -94,6 +99,20 @@ def apply(writing: Writing, spaces: Spaces, changes: list[Change], ends: dict[in
         if header.kind is Kind.UNWANTED:
             _remove_references(writing, spaces, header, tally)
     tally.write(writing, ends)
+
+
+def _replace(writing: Writing, spaces: Spaces, change: Change, update: Update, tally: Tally) -> None:
+    """Put the entry of a copy in the place of that of its original."""
+    header = change.header
+    key = spaces.make(writing, header.policy, update.partition, header.hash)
+    found = decode_entries(writing.get(key) or b"")
+    copy = change.entry()
+    entries = [copy if entry.position == update.replaces else entry for entry in found]
+    for entry in found:
+        if entry.position == update.replaces:
+            tally.remove(entry)
+            tally.add(copy)
+    writing.put(key, encode_entries(entries))
 
 
 def _remove_references(writing: Writing, spaces: Spaces, header: Header, tally: Tally) -> None:

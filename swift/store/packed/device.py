@@ -187,6 +187,15 @@ class PackedDevice:
         if change.error is not None:
             raise change.error
 
+    def commit_all(self, changes: list[Change]) -> None:
+        """Return when changes are durable and visible, all together; for threads. Raises like ``commit``."""
+        for change in changes:
+            change.error = OSError("the change was not finished")
+        self._process(changes)
+        for change in changes:
+            if change.error is not None:
+                raise change.error
+
     def _process(self, changes: list[Change]) -> bool:
         """Write, sync and index a batch; failures are told through its members."""
         with self._writing:

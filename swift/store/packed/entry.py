@@ -145,7 +145,8 @@ def size_of(code: int) -> int:
 
 #: First byte of keys that are not of objects.
 META_SPACE = b"\0"
-_EXPLICIT = 255
+#: Number of bits of a space whose keys have the partition in them.
+EXPLICIT = 255
 _PARTITION = struct.Struct(">I")
 _HASH_BITS = 128
 
@@ -169,12 +170,12 @@ def space_bits(partition: int, object_hash: bytes) -> int:
         return 0
     number = int.from_bytes(object_hash, "big")
     bits = partition.bit_length() + _HASH_BITS - number.bit_length()
-    return bits if bits <= 32 and number >> (_HASH_BITS - bits) == partition else _EXPLICIT
+    return bits if bits <= 32 and number >> (_HASH_BITS - bits) == partition else EXPLICIT
 
 
 def object_key(prefix: int, bits: int, partition: int, object_hash: bytes) -> bytes:
     """Return the key of an object in a space with this first byte."""
-    if bits == _EXPLICIT:
+    if bits == EXPLICIT:
         return bytes((prefix,)) + _PARTITION.pack(partition) + object_hash
     return bytes((prefix,)) + object_hash
 
@@ -185,7 +186,7 @@ def partition_prefix(prefix: int, bits: int, partition: int) -> tuple[bytes, byt
     The second is empty when there is none behind. Partition 0 of a space of 0 bits is all of it.
     """
     first = bytes((prefix,))
-    if bits == _EXPLICIT:
+    if bits == EXPLICIT:
         begin = first + _PARTITION.pack(partition)
         return begin, _after(begin)
     if not bits or not partition:

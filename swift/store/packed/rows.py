@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 from swift.base.errors import InvalidValue
 from swift.store.lmdbindex import Writing
-from swift.store.packed.entry import META_SPACE, Space, object_key, space_bits
+from swift.store.packed.entry import EXPLICIT, META_SPACE, Space, object_key, space_bits
 
 _VOLUME = META_SPACE + b"v"
 _PARTITION = META_SPACE + b"p"
@@ -116,6 +116,12 @@ def is_complete(index: ReadsIndex) -> bool:
 def set_complete(writing: Writing) -> None:
     """Note that every record is in the index."""
     writing.put(_COMPLETE, FORMAT)
+
+
+def explicit_spaces(index: ReadsIndex) -> list[tuple[int, int]]:
+    """Return the policy and the first byte of each space whose keys have the partition in them."""
+    found = _all(index, _SPACES, META_SPACE + b"t")
+    return [(_NUMBER.unpack(key[2:6])[0], value[0]) for key, value in found if key[-1] == EXPLICIT]
 
 
 class Spaces:

@@ -1,0 +1,308 @@
+"""Returning the space of dead records: holes in large ones, and volumes that are written anew.
+
+Compaction copies the live records of a volume to others and removes it. A copy references the record that it
+is of, so an index made in between has one of them. References of dead records have to outlive them for as
+long as the volumes they point into: until then only they say that something there is dead.
+
+The volume of the highest number is never removed: numbers must not come again while references exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+from swift.base.timestamp import ZERO
+from swift.platform.disk import Disk
+from swift.platform.syncing import sync_directory
+from swift.store.lmdbindex import Index
+from swift.store.packed import rows
+from swift.store.packed.changes import Change, Update
+from swift.store.packed.device import PackedDevice
+from swift.store.packed.entry import EXPLICIT, Entry
+from swift.store.packed.record import (
+    ALIGNMENT,
+    BadRecord,
+    Header,
+    Kind,
+    Position,
+    Record,
+    Reference,
+    padded,
+)
+from swift.store.packed.rows import Spaces
+from swift.store.packed.volumes import OpenVolume, StoredRecord
+
+#: Called with the number of bytes that were just read or written, to slow a compaction down.
+Pace = Callable[[int], None]
+#: Records that are copied together, and bytes of them.
+BATCH_RECORDS = 64
+BATCH_BYTES = 8 << 20
+#: Dead bodies from this size on become holes, bytes.
+HOLE_BYTES_MIN = 32 << 10
+_BLOCK = 4096
+_WITH_ENTRY = (Kind.DATA, Kind.META, Kind.TOMBSTONE)
+
+
+class Spot(NamedTuple):
+    """A partition in which the index has a record, with all entries of the object there."""
+
+    partition: int
+    entries: list[Entry]
+
+
+@dataclass(slots=True)
+class VolumeUse:
+    """Space of one volume, bytes."""
+
+    number: int
+    end: int
+    live: int
+
+    @property
+    def dead(self) -> int:
+        """Bytes that compaction would return, roughly: sizes of live records are rounded up."""
+        return max(self.end - ALIGNMENT - self.live, 0)
+
+
+@dataclass(slots=True)
+class CompactionReport:
+    """Result of a compaction."""
+
+    copied: int = 0
+    copied_bytes: int = 0
+    #: True if the volume is gone.
+    is_removed: bool = False
+    #: Reason why it is not.
+    reason: str = ""
+
+
+def volume_uses(device: PackedDevice) -> list[VolumeUse]:
+    """Return the use of all volumes by number. Raises OSError."""
+    known = device.read_index(lambda index, _spaces: rows.volumes(index))
+    return [VolumeUse(number, row.end, row.live_bytes) for number, row in sorted(known.items())]
+
+
+class Compactor:
+    """Compacts the volumes of one device."""
+
+    def __init__(self, disk: Disk, device: PackedDevice, pace: Pace = lambda _count: None):
+        self._disk = disk
+        self._device = device
+        self._pace = pace
+        self._explicit: dict[tuple[int, bytes], set[int]] = {}
+
+    def compact(self, number: int) -> CompactionReport:
+        """Copy what lives in a volume to others and remove it.
+
+        A volume that a process appends to stays. Raises ``NoSpace``, OSError.
+        """
+        report = CompactionReport()
+        if number >= max(self._device.volumes.numbers(), default=0):
+            report.reason = "it is the newest volume"
+            return report
+        volume = self._device.volumes.lock(number)
+        if volume is None:
+            report.reason = "a process appends to it"
+            return report
+        self._explicit = self._explicit_places()
+        batch: list[tuple[Position, Header]] = []
+        size = 0
+        for position, header in self._device.volumes.scan(volume, 0):
+            batch.append((position, header))
+            size += header.total_bytes
+            if len(batch) >= BATCH_RECORDS or size >= BATCH_BYTES:
+                self._copy(volume, batch, report)
+                batch, size = [], 0
+        self._copy(volume, batch, report)
+        if not report.reason:
+            self._remove(volume)
+            report.is_removed = True
+        return report
+
+    def punch(self, number: int) -> int:
+        """Make holes of the bodies of large dead records; return their bytes. Raises OSError."""
+        volume = self._device.volumes.open(number)
+        punched, last_batch = 0, -1
+        dead: list[tuple[Position, Header]] = []
+        for position, header in self._device.volumes.scan(volume, 0):
+            last_batch = header.batch_unit
+            if header.body_bytes >= HOLE_BYTES_MIN and header.kind is Kind.DATA:
+                dead.append((position, header))
+        for position, header in dead:
+            # The last batch may not be indexed yet, and is believed only with its bodies.
+            if header.batch_unit == last_batch or list(self._spots(position, header)):
+                continue
+            begin = position.unit * ALIGNMENT + header.prefix_bytes
+            first = -(-begin // _BLOCK) * _BLOCK
+            length = (begin + header.body_bytes) // _BLOCK * _BLOCK - first
+            if length > 0:
+                self._disk.punch_hole(volume.fd, first, length)
+                punched += length
+                self._pace(length)
+        return punched
+
+    # --- copying -------------------------------------------------------------------------------------
+
+    def _copy(
+        self, volume: OpenVolume, records: list[tuple[Position, Header]], report: CompactionReport
+    ) -> None:
+        """Write what has to stay of records to other volumes, in one batch."""
+        locks = sorted({int.from_bytes(header.hash[:7], "big") for _position, header in records})
+        with ExitStack() as held:
+            for lock in locks:
+                held.enter_context(self._device.locks.hold(lock))
+            changes: list[Change] = []
+            for position, header in records:
+                change = self._successor(volume, position, header, report)
+                if change is not None:
+                    changes.append(change)
+            self._device.commit_all(changes)
+        for change in changes:
+            report.copied += 1
+            report.copied_bytes += change.record.total_bytes
+            self._pace(change.record.total_bytes)
+
+    def _successor(
+        self, volume: OpenVolume, position: Position, header: Header, report: CompactionReport
+    ) -> Change | None:
+        """Return the change that takes the place of a record; None if nothing has to stay of it."""
+        kept = self._needed(header.references, position.volume)
+        if header.kind in _WITH_ENTRY:
+            spots = list(self._spots(position, header))
+            if spots:
+                return self._moved(volume, position, header, spots, kept, report)
+        elif (
+            header.kind is Kind.COMMIT
+            and self._is_commit_needed(header, position.volume)
+            or header.kind is Kind.LINK
+            and kept
+            and self._is_link_needed(header)
+        ):
+            return Change(Record(header._replace(references=kept)), [])
+        if not kept or header.kind is Kind.LINK:
+            return None
+        kind = Kind.UNWANTED if header.kind is Kind.UNWANTED else Kind.GONE
+        plain = header._replace(
+            kind=kind, timestamp=ZERO, ctype_timestamp=None, references=kept, durable=False, external=False
+        )
+        return Change(Record(plain), [])
+
+    def _moved(
+        self,
+        volume: OpenVolume,
+        position: Position,
+        header: Header,
+        spots: list[Spot],
+        kept: tuple[Reference, ...],
+        report: CompactionReport,
+    ) -> Change | None:
+        offset = position.unit * ALIGNMENT
+        try:
+            record = StoredRecord(volume, offset, volume.read(offset, padded(header.total_bytes)))
+            body = record.body()
+        except BadRecord as error:
+            # The auditor quarantines it; until then the volume stays.
+            report.reason = f"the record at {position.unit} is damaged: {error}"
+            return None
+        self._pace(header.total_bytes)
+        old = [Reference(spot.partition, position) for spot in spots]
+        durable = any(each.durable for spot in spots for each in spot.entries if each.position == position)
+        first, *others = spots
+        moved = header._replace(
+            partition=first.partition,
+            also_partition=others[0].partition if others else None,
+            durable=durable,
+            references=(*old, *kept),
+        )
+        updates = [Update(spot.partition, [], replaces=position) for spot in spots]
+        if len(spots) > 2:
+            report.reason = f"the record at {position.unit} is in {len(spots)} partitions"
+            return None
+        return Change(Record(moved, record.metadata, body), updates)
+
+    def _needed(self, references: tuple[Reference, ...], own: int) -> tuple[Reference, ...]:
+        """Return the references to volumes that are there and stay there."""
+        numbers = self._numbers()
+        return tuple(
+            each for each in references if each.position.volume != own and each.position.volume in numbers
+        )
+
+    def _numbers(self) -> set[int]:
+        return set(self._device.volumes.numbers())
+
+    def _still_says(self, header: Header, own: int, kept: tuple[Reference, ...]) -> bool:
+        """Return True if the meaning of a record without an entry still counts."""
+        if header.kind is Kind.COMMIT:
+            return self._is_commit_needed(header, own)
+        return header.kind is Kind.LINK and bool(kept) and self._is_link_needed(header)
+
+    def _is_commit_needed(self, header: Header, own: int) -> bool:
+        """Return True if an archive is durable only because of this record."""
+        for partition in (header.partition, header.also_partition):
+            if partition is None:
+                continue
+            for entry in self._device.entries(header.policy, partition, header.hash):
+                is_meant = entry.timestamp == header.timestamp and entry.fragment == header.fragment
+                if is_meant and entry.kind is Kind.DATA and entry.position.volume != own:
+                    return True
+        return False
+
+    def _is_link_needed(self, header: Header) -> bool:
+        """Return True if the index has what a record links."""
+        entries = self._device.entries(header.policy, header.partition, header.hash)
+        return any(entry.position == header.references[0].position for entry in entries)
+
+    # --- places --------------------------------------------------------------------------------------
+
+    def _spots(self, position: Position, header: Header) -> Iterator[Spot]:
+        """Yield the partitions in which the index has a record."""
+        for partition in self._partitions(header):
+            entries = self._device.entries(header.policy, partition, header.hash)
+            if any(entry.position == position for entry in entries):
+                yield Spot(partition, entries)
+
+    def _partitions(self, header: Header) -> list[int]:
+        """Return the partitions in which an object may be."""
+        number = int.from_bytes(header.hash, "big")
+        found = {header.partition} | ({header.also_partition} if header.also_partition is not None else set())
+        for _prefix, bits in self._device.read_index(
+            lambda index, spaces: spaces.of_policy(index, header.policy)
+        ):
+            if bits == 0:
+                found.add(0)
+            elif bits != EXPLICIT:
+                found.add(number >> (128 - bits))
+        found |= self._explicit.get((header.policy, header.hash), set())
+        return sorted(found)
+
+    def _explicit_places(self) -> dict[tuple[int, bytes], set[int]]:
+        """Return the objects that are in partitions which their hashes do not begin with; normally none."""
+        found: dict[tuple[int, bytes], set[int]] = {}
+        for policy, prefix in self._device.read_index(lambda index, _spaces: rows.explicit_spaces(index)):
+            begin, end = bytes((prefix,)), bytes((prefix + 1,))
+            while some := self._device.read_index(partial(_items, begin, end)):
+                for key, _value in some:
+                    partition = int.from_bytes(key[1:5], "big")
+                    found.setdefault((policy, key[5:]), set()).add(partition)
+                begin = some[-1][0] + b"\0"
+        return found
+
+    def _remove(self, volume: OpenVolume) -> None:
+        """Remove a volume from which everything was copied. Raises OSError."""
+        device = self._device
+        # A volume without a row would be taken for one that was never indexed.
+        self._disk.unlink(device.volumes.path(volume.number))
+        sync_directory(self._disk, device.volumes.directory)
+        device.change_index(lambda writing: rows.delete_volume(writing, volume.number))
+        device.volumes.forget(volume.number)
+
+    def __repr__(self) -> str:
+        return f"Compactor({self._device!r})"
+
+
+def _items(begin: bytes, end: bytes, index: Index, _spaces: Spaces) -> list[tuple[bytes, bytes]]:
+    return index.items(begin, end, rows.SOME)

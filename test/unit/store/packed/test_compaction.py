@@ -1,0 +1,151 @@
+"""swift/store/packed/compaction.py: dead space returns, and nothing else changes."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+
+from swift.store.api import LIVE, ReadOptions, SyncedVersion
+from swift.store.packed.compaction import Compactor, volume_uses
+from swift.store.packed.device import PackedRules
+from test.contract.test_maintenance import at
+from test.contract.test_store import (
+    EC,
+    GOLD,
+    NOW,
+    NOW_S,
+    PackedBench,
+    delete,
+    key_of,
+    post,
+    put,
+    read,
+    ts,
+)
+
+KEYS = [key_of(f"o{number}", policy) for number in range(12) for policy in (GOLD, EC)]
+ANY_ARCHIVE = ReadOptions(NOW_S, preferences=[])
+
+
+class SmallVolumes(PackedBench):
+    """A bench whose volumes take a few records each."""
+
+    def make(self, reserve=None):
+        store = super().make(reserve)
+        store.devices.rules = PackedRules(8192, 16384)
+        return store
+
+    @property
+    def device(self):
+        return self.store.devices.device("sda")
+
+    def reopen(self, *, without_index=False):
+        self.store.close()
+        if without_index:
+            for path in self.root.rglob("*.mdb"):
+                path.unlink()
+        self.store = self.make()
+
+    def compact_all(self):
+        compactor = Compactor(self.store.core.disk, self.device)
+        return [compactor.compact(number) for number in self.device.volumes.numbers()]
+
+    def picture(self):
+        """Everything that readers and daemons can know."""
+        states = {key: self.store.stat(key, ANY_ARCHIVE) for key in KEYS}
+        bodies = {key: read(self.store, key, options=ANY_ARCHIVE) for key in KEYS if states[key].kind == LIVE}
+        hashes = [self.store.hashes("sda", "7", policy) for policy in (GOLD, EC)]
+        return states, bodies, hashes, {key: self.names(key) for key in KEYS}
+
+
+@pytest.fixture
+def bench(tmp_path):
+    made = SmallVolumes(tmp_path)
+    yield made
+    made.store.close()
+
+
+def change_at_random(bench, seed, count):
+    """Make changes; the times rise."""
+    generator = random.Random(seed)
+    for step in range(count):
+        key, now = generator.choice(KEYS), ts(NOW_S + seed * count + step)
+        verb = generator.choice(("put", "put", "put", "delete", "post", "purge", "upload"))
+        state = bench.store.stat(key, NOW)
+        if verb == "put":
+            body = generator.randbytes(generator.choice((10, 700, 3000)))
+            put(bench.store, key, now, body, fragment=3 if key.policy is EC else None)
+        elif verb == "upload" and key.policy is EC:
+            put(bench.store, key, now, b"x" * 50, fragment=generator.randrange(6), commit=False)
+        elif verb == "delete":
+            delete(bench.store, key, now)
+        elif verb == "post" and state.kind == LIVE:
+            post(bench.store, key, now, **{"X-Object-Meta-Step": str(step)})
+        elif verb == "purge":
+            synced = SyncedVersion(state.timestamp, 3 if key.policy is EC else None)
+            bench.store.maintenance.purge(at(key), synced)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_compaction_changes_nothing_that_can_be_seen_now_or_after_the_index_was_lost(bench, seed):
+    for round_ in range(4):
+        change_at_random(bench, seed * 10 + round_, 60)
+        # The volume of the store that is open is not compacted.
+        bench.reopen()
+        before = bench.picture()
+        bench.compact_all()
+        assert bench.picture() == before
+        bench.reopen(without_index=True)
+        assert bench.picture() == before
+
+
+def test_the_space_of_dead_records_returns(bench):
+    for second in range(40):
+        put(bench.store, KEYS[0], ts(NOW_S + second), os.urandom(3000))
+    put(bench.store, KEYS[2], ts(NOW_S), b"live")
+    before = volume_uses(bench.device)
+    assert len(before) > 5 and sum(use.dead for use in before) > 30 * 3000
+    reports = bench.compact_all()
+    after = volume_uses(bench.device)
+    assert sum(use.dead for use in after) < 16384
+    assert len(after) == len(bench.device.volumes.numbers()) <= 3
+    assert [report.reason for report in reports if not report.is_removed][-1] == "it is the newest volume"
+    assert read(bench.store, KEYS[2]) == b"live"
+
+
+def test_a_volume_to_which_another_process_appends_stays(bench):
+    put(bench.store, KEYS[0], ts(NOW_S), b"first")
+    other = bench.make()
+    try:
+        put(other, KEYS[2], ts(NOW_S), b"second")
+        assert [report.is_removed for report in bench.compact_all()] == [False, False]
+        assert read(bench.store, KEYS[2]) == b"second"
+    finally:
+        other.close()
+
+
+def test_a_volume_with_a_damaged_live_record_stays(bench):
+    put(bench.store, KEYS[0], ts(NOW_S), b"x" * 3000)
+    bench.damage(KEYS[0])
+    for second in range(10):
+        put(bench.store, KEYS[2], ts(NOW_S + second), os.urandom(3000))
+    first, *_others = bench.compact_all()
+    assert not first.is_removed and "damaged" in first.reason
+    assert bench.store.stat(KEYS[0], NOW).kind == LIVE
+
+
+def test_large_dead_bodies_become_holes(bench):
+    bench.store.devices.rules = PackedRules(1 << 20, 8 << 20)
+    bench.reopen_rules = None
+    put(bench.store, KEYS[0], ts(NOW_S), os.urandom(300_000))
+    put(bench.store, KEYS[0], ts(NOW_S + 1), b"new")
+    put(bench.store, KEYS[2], ts(NOW_S), os.urandom(100_000))
+    (number,) = bench.device.volumes.numbers()
+    path = bench.device.volumes.path(number)
+    before = os.stat(path).st_blocks
+    punched = Compactor(bench.store.core.disk, bench.device).punch(number)
+    assert 290_000 < punched <= 300_000
+    assert os.stat(path).st_blocks < before
+    assert read(bench.store, KEYS[0]) == b"new" and len(read(bench.store, KEYS[2])) == 100_000
