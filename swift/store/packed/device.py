@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -40,6 +41,8 @@ _OPENING = "opening"
 OPENING_TIMEOUT_S = 3600.0
 #: Attempts to use an index that others replace.
 _TRIES = 3
+#: For so long an index is used without asking whether its device still takes writes, seconds.
+CHECK_EVERY_S = 1.0
 #: Bytes of volumes, unless told otherwise.
 VOLUME_BYTES = 1 << 30
 
@@ -85,6 +88,7 @@ class PackedDevice:
         #: Records that were not acknowledged but may be durable; the next batch says that they are gone.
         self._unwanted: list[Unwanted] = []
         self._writing = threading.RLock()
+        self._checked_s = 0.0
         threads = ThreadPool(1, "commit")
 
         def process(changes: list[Change]) -> None:
@@ -237,10 +241,20 @@ class PackedDevice:
                 return
             with index.writing() as writing:
                 apply(writing, spaces, changes, {number: end}, self._disk.now_ns())
-            index.check()
+            # Another process may have begun to make it again before these records were written.
+            if not index.is_current():
+                raise IndexFailed("the index was replaced")
+            self._check_now_and_then(index)
 
         first = self.index
         self.read_index(publish)
+
+    def _check_now_and_then(self, index: Index) -> None:
+        """Let an index be used on only if its device took what was written. Raises ``IndexFailed``."""
+        now_s = time.monotonic()
+        if now_s - self._checked_s >= CHECK_EVERY_S:
+            self._checked_s = now_s
+            index.check()
 
     def _drop(self, appender: Appender, changes: list[Change], end: int) -> None:
         """Give up a volume after a failure; what was written to it must never become visible."""
