@@ -24,6 +24,8 @@ class Update:
     adds: bool = False
     #: Position of the record whose place the record of the change takes; all other entries stay.
     replaces: Position | None = None
+    #: True if the record of the change takes the place of those with its name; all other entries stay.
+    merges: bool = False
 
 
 @dataclass(slots=True)
@@ -64,6 +66,8 @@ class Tally:
 
     def write(self, writing: Writing, ends: dict[int, int]) -> None:
         """Add it to the rows of the volumes; ``ends`` has new ends of some, bytes."""
+        # Files that no record is about yet are in volume 0.
+        self._bytes.pop(0, None)
         for volume in self._bytes.keys() | ends.keys():
             row = rows.read_volume(writing, volume)
             live = max(row.live_bytes + self._bytes.get(volume, 0), 0)
@@ -76,8 +80,9 @@ def apply(writing: Writing, spaces: Spaces, changes: list[Change], ends: dict[in
     for change in changes:
         header = change.header
         for update in change.updates:
-            if update.replaces is not None:
+            if update.replaces is not None or update.merges:
                 _replace(writing, spaces, change, update, tally)
+                rows.touch_partition(writing, header.policy, update.partition, now_ns)
                 continue
             entries = list(update.kept)
             if update.adds:
@@ -102,17 +107,21 @@ def apply(writing: Writing, spaces: Spaces, changes: list[Change], ends: dict[in
 
 
 def _replace(writing: Writing, spaces: Spaces, change: Change, update: Update, tally: Tally) -> None:
-    """Put the entry of a copy in the place of that of its original."""
+    """Put the entry of a copy in the place of that of its original, or of those of its name."""
     header = change.header
     key = spaces.make(writing, header.policy, update.partition, header.hash)
     found = decode_entries(writing.get(key) or b"")
     copy = change.entry()
-    entries = [copy if entry.position == update.replaces else entry for entry in found]
-    for entry in found:
-        if entry.position == update.replaces:
+    gone = [
+        entry
+        for entry in found
+        if (entry.name == copy.name if update.merges else entry.position == update.replaces)
+    ]
+    if gone or update.merges:
+        for entry in gone:
             tally.remove(entry)
-            tally.add(copy)
-    writing.put(key, encode_entries(entries))
+        tally.add(copy)
+        writing.put(key, encode_entries([*(entry for entry in found if entry not in gone), copy]))
 
 
 def _remove_references(writing: Writing, spaces: Spaces, header: Header, tally: Tally) -> None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from swift.base.digits import is_digits
 from swift.base.errors import NoSpace
 from swift.base.timestamp import ZERO
 from swift.green import ThreadPool, in_green_thread
@@ -102,6 +103,9 @@ class PackedDevice:
         self.index, self.spaces = self._opened()
         with self._writing:
             self._disown()
+        self._unindexed: set[int] = set()
+        self._as_files: set[int] = set()
+        self._learn()
 
     def _directory_identity(self) -> tuple[int, int] | None:
         try:
@@ -110,10 +114,39 @@ class PackedDevice:
             return None
         return status.st_dev, status.st_ino
 
+    def _learn(self) -> None:
+        """Read from the index what a conversion between the engines has reached. Raises OSError."""
+
+        def read(index: Index, _spaces: Spaces) -> tuple[set[int], set[int]]:
+            unindexed = rows.unindexed_policies(index)
+            return unindexed, rows.mode_policies(index)
+
+        self._unindexed, self._as_files = self.read_index(read)
+
+    def is_indexed(self, policy: int) -> bool:
+        """Return True if the index has every file of a policy."""
+        return policy not in self._unindexed
+
+    def may_have_unindexed(self, policy: int, partition: int) -> bool:
+        """Return True if there may be files of a partition that the index does not have. Raises OSError."""
+        if policy not in self._unindexed:
+            return False
+        return not self.read_index(lambda index, _spaces: rows.is_adopted(index, policy, partition))
+
+    def object_bytes_max(self, policy: int) -> int:
+        """Return the largest size of a packed body; -1 while everything is kept as files."""
+        return -1 if policy in self._as_files else self.rules.object_bytes_max
+
     def look(self) -> None:
-        """Notice volumes and a directory that others removed; to be called now and then. Raises OSError."""
+        """Notice what other processes did to the device; to be called now and then. Raises OSError."""
         self.is_stale = self.is_stale or self._directory_identity() != self._identity
         self.volumes.forget_removed()
+
+    def refresh(self) -> None:
+        """``look``, and learn what was converted. Raises OSError."""
+        self.look()
+        if not self.is_stale:
+            self._learn()
 
     # --- index ---------------------------------------------------------------------------------------
 
@@ -124,13 +157,23 @@ class PackedDevice:
             index = self._open_index(self.directory)
             recovery = Recovery(self._disk, self.volumes, index, spaces, self._notice)
             if not rows.is_complete(index):
-                recovery.rebuild()
+                recovery.rebuild(self._policies_with_files())
             appender = self._appender
             if appender is not None:
                 recovery.replay(appender.volume)
             mine = None if appender is None else appender.volume.number
             self._unwanted.extend(recovery.replay_tails(mine))
         return index, spaces
+
+    def _policies_with_files(self) -> list[int]:
+        """Return the indexes of the policies of which the device has directories."""
+        found = []
+        for name in self._disk.listdir(self.path):
+            kind, _, number = name.partition("-")
+            is_policy = kind == "objects" and (name == kind or is_digits(number))
+            if is_policy and any(map(is_digits, self._disk.listdir(f"{self.path}/{name}"))):
+                found.append(int(number or 0))
+        return found
 
     def _reopen(self, failed: Index) -> None:
         """Open the index that took the place of a failed one. Raises ``IndexFailed``, OSError."""

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 
+from swift.green import pause
+from swift.platform.waiting import yielding
 from swift.store.api import ObjectKey, ReadOptions
 from swift.store.core import TRIES, EngineCore
 from swift.store.errors import Damaged, FilesChanged
 from swift.store.packed.device import IndexOpener, PackedDevice, PackedRules
-from swift.store.packed.edit import Place
 from swift.store.packed.objects import PackedLoaded, Reader
 from swift.store.packed.partitions import Partitions
+from swift.store.packed.place import Place
 from swift.store.packed.quarantine import quarantine
 
 #: For so long a device is not looked at again, seconds.
 LOOK_EVERY_S = 1.0
+_PAUSE_S = 0.001
+#: Process, device number and inode of a directory, and what was opened there.
+_Opened = tuple[tuple[int, int, int], PackedDevice]
 
 
 class PackedDevices:
@@ -26,28 +33,43 @@ class PackedDevices:
         self.core = core
         self.rules = rules
         self._open_index = open_index
-        self._devices: dict[str, tuple[tuple[int, int, int], PackedDevice]] = {}
+        self._devices: dict[str, _Opened] = {}
         self._looked: dict[str, float] = {}
+        self._busy: set[str] = set()
+        self._mutex = threading.Lock()
 
     def device(self, name: str) -> PackedDevice:
         """Return a device, opened at first use by this process. Raises ``DeviceUnavailable``, OSError."""
         try:
             path = self.core.devices.path(name)
         except BaseException:
-            self._close(name)
+            # Its files are closed as soon as the last call that uses them ends.
+            self._devices.pop(name, None)
             raise
-        now = time.monotonic()
         known = self._devices.get(name)
-        is_fresh = known is not None and not known[1].is_stale and known[0][0] == os.getpid()
-        if known is not None and is_fresh and now - self._looked[name] < LOOK_EVERY_S:
+        if known is not None and self._is_fresh(known, name):
             return known[1]
+        with self._opening(name):
+            # Another one may have opened it meanwhile.
+            known = self._devices.get(name)
+            if known is not None and self._is_fresh(known, name):
+                return known[1]
+            return self._looked_at(name, path, known)
+
+    def _is_fresh(self, known: _Opened, name: str) -> bool:
+        """Return True if a device was looked at a moment ago."""
+        identity, device = known
+        is_mine = identity[0] == os.getpid() and not device.is_stale
+        return is_mine and time.monotonic() - self._looked[name] < LOOK_EVERY_S
+
+    def _looked_at(self, name: str, path: str, known: _Opened | None) -> PackedDevice:
+        """Return a device after a look at it; opened again if it is another one now."""
         status = self.core.disk.stat(path)
         identity = os.getpid(), status.st_dev, status.st_ino
-        if known is not None and is_fresh:
-            known[1].look()
-            is_fresh = not known[1].is_stale
-        if known is None or not is_fresh or known[0] != identity:
-            self._close(name)
+        if known is not None and known[0] == identity:
+            known[1].refresh()
+        if known is None or known[0] != identity or known[1].is_stale:
+            self._devices.pop(name, None)
             opened = PackedDevice(
                 self.core.disk,
                 path,
@@ -56,19 +78,31 @@ class PackedDevices:
                 notice=self.core.notice,
             )
             known = self._devices[name] = identity, opened
-        self._looked[name] = now
+        self._looked[name] = time.monotonic()
         return known[1]
 
-    def _close(self, name: str) -> None:
-        """Close a device that is gone, or was opened by the parent of this process."""
-        known = self._devices.pop(name, None)
-        if known is not None and known[0][0] == os.getpid():
-            known[1].close()
+    @contextmanager
+    def _opening(self, name: str) -> Iterator[None]:
+        """Let one thread or green thread at a time look at a device."""
+        while True:
+            with self._mutex:
+                if name not in self._busy:
+                    self._busy.add(name)
+                    break
+            with yielding():
+                pause(_PAUSE_S)
+        try:
+            yield
+        finally:
+            with self._mutex:
+                self._busy.discard(name)
 
     def close(self) -> None:
         """Close all devices."""
         for name in list(self._devices):
-            self._close(name)
+            identity, device = self._devices.pop(name)
+            if identity[0] == os.getpid():
+                device.close()
 
     def load(
         self,
@@ -113,7 +147,7 @@ class PackedDevices:
 
     def partitions(self, device: str) -> Partitions:
         """Return the partitions of a device. Raises ``DeviceUnavailable``, OSError."""
-        return Partitions(self.core, self.device(device))
+        return Partitions(self.core, self.device(device), device)
 
     def __repr__(self) -> str:
         return f"PackedDevices({self.core.devices!r})"

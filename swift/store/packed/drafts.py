@@ -33,7 +33,7 @@ class PackedDraft:
         self._etag = etag
         self._md5 = None if etag or etag_follows else md5(usedforsecurity=False)
         self._sums = ChunkSums(chunk_size_for(size), crc32()) if etag_follows else None
-        if size is not None and size > size_max:
+        if size_max < 0 or (size is not None and size > size_max):
             self.file = make_file()
 
     def write(self, data: bytes | memoryview) -> None:

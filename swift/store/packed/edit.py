@@ -13,69 +13,19 @@ from swift.base.timestamp import ZERO, Timestamp
 from swift.platform.durable import make_directories, publish, rename_durably
 from swift.platform.locks import lock_directory
 from swift.platform.syncing import moments, sync_directory
-from swift.store.api import Draft, ObjectKey, ObjectState
-from swift.store.chooser import choose, files_to_remove, remove_if_empty
-from swift.store.core import EngineCore, FileDraft
+from swift.store.api import Draft, ObjectState
+from swift.store.chooser import choose, remove_if_empty
+from swift.store.core import FileDraft
 from swift.store.errors import BadFragmentIndex, FilesChanged
 from swift.store.layout import ObjectPath, data_name
 from swift.store.metadata import Metadata, encode_metadata
 from swift.store.packed.changes import Change, Update
-from swift.store.packed.device import PackedDevice, gone
+from swift.store.packed.device import gone
 from swift.store.packed.drafts import PackedDraft
 from swift.store.packed.entry import Entry
 from swift.store.packed.objects import Reader
-from swift.store.packed.record import Header, Kind, Position, Record, Reference
-
-_NOWHERE = Position(0, 0)
-
-
-class Place:
-    """An object on a device: its number as a lock, its hash, its entries by partition."""
-
-    __slots__ = ("core", "device", "hash", "key", "lock", "partition")
-
-    def __init__(self, core: EngineCore, device: PackedDevice, key: ObjectKey):
-        self.core = core
-        self.device = device
-        self.key = key
-        self.hash = bytes.fromhex(key.hash)
-        self.partition = int(key.partition)
-        self.lock = int.from_bytes(self.hash[:7], "big")
-
-    def entries(self, partition: int | None = None) -> list[Entry]:
-        """Return the entries in a partition, the key's unless given. Raises OSError."""
-        at = self.partition if partition is None else partition
-        return self.device.entries(self.key.policy.index, at, self.hash)
-
-    def header(self, kind: Kind, timestamp: Timestamp) -> Header:
-        """Return the header of a new record about this object."""
-        return Header(
-            kind,
-            self.key.policy.index,
-            self.partition,
-            self.hash,
-            timestamp,
-            written_ns=int(self.core.clock.time() * 1e9),
-        )
-
-    def obsolete(self, entries: list[Entry], reader: Reader) -> list[Entry]:
-        """Return the entries that cleanup removes, a tombstone last. Raises ``Damaged``, OSError."""
-        by_name = {entry.name: entry for entry in entries}
-        if len(by_name) == 1 and entries[0].kind is not Kind.TOMBSTONE and self.key.policy.ec is None:
-            return entries[1:] if len(entries) > 1 else []
-
-        def written_s(name: str) -> float:
-            entry = by_name[name]
-            if entry.external:
-                path = f"{self.core.object_path(self.key).directory}/{name}"
-                return self.core.disk.stat(path).st_mtime
-            return reader.record(entry, self.hash, 0).header.written_ns / 1e9
-
-        choice = choose(list(by_name), self.key.policy.ec)
-        files = files_to_remove(choice, self.core.rules.reclaim, self.core.clock.time(), written_s)
-        names = dict.fromkeys(file.name for file in files)
-        superseded = [entry for entry in entries if by_name[entry.name] is not entry]
-        return superseded + [by_name[name] for name in names]
+from swift.store.packed.place import NOWHERE, Place
+from swift.store.packed.record import Header, Kind, Record, Reference
 
 
 class PackedEdit:
@@ -105,6 +55,8 @@ class PackedEdit:
         self._place.device.locks.acquire(self._place.lock)
         self._is_held = True
         try:
+            for partition in self._partitions():
+                adopt(self._place, partition)
             self.state = self._load()
         except BaseException:
             self.__exit__()
@@ -174,14 +126,22 @@ class PackedEdit:
     def post(self, timestamp: Timestamp, ctype_timestamp: Timestamp | None, metadata: Metadata) -> None:
         """See ``Edit``."""
         header = self._place.header(Kind.META, timestamp)._replace(ctype_timestamp=ctype_timestamp)
-        self._change(Record(header, encode_metadata(metadata)))
+        self._store_metadata(header, metadata)
 
     def delete(self, timestamp: Timestamp) -> None:
         """See ``Edit``."""
         path = self._place.key.path
         name = f"/{path.account}/{path.container}/{path.obj}"
         metadata = {"X-Timestamp": timestamp.internal, "name": name}
-        self._change(Record(self._place.header(Kind.TOMBSTONE, timestamp), encode_metadata(metadata)))
+        self._store_metadata(self._place.header(Kind.TOMBSTONE, timestamp), metadata)
+
+    def _store_metadata(self, header: Header, metadata: Metadata) -> None:
+        place = self._place
+        if place.device.object_bytes_max(place.key.policy.index) < 0:
+            write_file(place, self._partitions(), header.name, metadata)
+            self._change(Record(header._replace(external=True)))
+        else:
+            self._change(Record(header, encode_metadata(metadata)))
 
     # --- steps ---------------------------------------------------------------------------------------
 
@@ -200,7 +160,7 @@ class PackedEdit:
         if header.external:
             for update in updates:
                 if not update.adds:
-                    _unlink(place, header.name, update.partition)
+                    unlink(place, header.name, update.partition)
         if not commits and not any(update.adds for update in updates):
             # It is obsolete already, but what it makes obsolete goes.
             for update in updates:
@@ -213,7 +173,8 @@ class PackedEdit:
         header = header._replace(references=references, also_partition=self._next_partition)
         place.device.commit(Change(record._replace(header=header), updates))
         for update in updates:
-            unlink_removed(place, update)
+            # A file of the same name was replaced by this one.
+            unlink_removed(place, update, stays=header.name if header.external else "")
 
     def _update(self, partition: int, header: Header, *, cleans: bool, commits: bool) -> Update:
         place = self._place
@@ -228,7 +189,7 @@ class PackedEdit:
             new = Entry(
                 header.kind,
                 header.timestamp,
-                _NOWHERE,
+                NOWHERE,
                 0,
                 header.fragment,
                 header.durable,
@@ -279,9 +240,34 @@ def new_draft(place: Place, size: int | None, *, etag_follows: bool = False, eta
         made = core.make_directories_of(object_path)
         return core.draft_at(object_path, size, made=made, etag_follows=etag_follows, etag=etag)
 
-    return PackedDraft(
-        size, place.device.rules.object_bytes_max, make_file, etag_follows=etag_follows, etag=etag
-    )
+    size_max = place.device.object_bytes_max(place.key.policy.index)
+    return PackedDraft(size, size_max, make_file, etag_follows=etag_follows, etag=etag)
+
+
+def adopt(place: Place, partition: int) -> None:
+    """Write records about the files that the index does not have; the caller holds the object.
+
+    Raises ``NoSpace``, OSError.
+    """
+    for entry in place.entries(partition):
+        if entry.position == NOWHERE:
+            header = place.header_of(entry)._replace(partition=partition)
+            place.device.commit(Change(Record(header), [Update(partition, [], merges=True)]))
+
+
+def write_file(place: Place, partitions: list[int], name: str, metadata: Metadata) -> None:
+    """Keep metadata or a tombstone as a file in some partitions, durably. Raises OSError."""
+    core, object_path = place.core, place.path(place.partition)
+    made = core.make_directories_of(object_path)
+    draft = core.draft_at(object_path, 0, made=made)
+    try:
+        draft.finish(metadata)
+        publish_file(place, draft, name)
+        for partition in partitions:
+            if partition != place.partition:
+                link_file(place, name, partition)
+    finally:
+        draft.discard()
 
 
 def remove(place: Place, partition: int, entries: list[Entry]) -> None:
@@ -293,20 +279,17 @@ def remove(place: Place, partition: int, entries: list[Entry]) -> None:
     unlink_removed(place, update)
 
 
-def unlink_removed(place: Place, update: Update) -> None:
-    """Remove the files of entries that are gone, unless another partition has them still."""
+def unlink_removed(place: Place, update: Update, *, stays: str = "") -> None:
+    """Remove the files of entries that are gone, but for one that ``stays``."""
+    names = {stays, *(entry.name for entry in update.kept)}
     for entry in update.removed:
-        if entry.external and all(each.name != entry.name for each in update.kept):
-            _unlink(place, entry.name, update.partition)
+        if entry.external and entry.name not in names:
+            unlink(place, entry.name, update.partition)
 
 
-def _path_in(place: Place, partition: int) -> ObjectPath:
-    """Return the directories of an object in a partition."""
-    return place.core.object_path(place.key._replace(partition=str(partition)))
-
-
-def _unlink(place: Place, name: str, partition: int) -> None:
-    object_path, disk = _path_in(place, partition), place.core.disk
+def unlink(place: Place, name: str, partition: int) -> None:
+    """Remove a file of an object, and directories that are empty then. Raises OSError."""
+    object_path, disk = place.path(partition), place.core.disk
     try:
         disk.unlink(f"{object_path.directory}/{name}")
     except FileNotFoundError:
@@ -352,8 +335,8 @@ def link_file(place: Place, name: str, partition: int, *, source: int | None = N
 
     Raises OSError.
     """
-    core, origin = place.core, _path_in(place, place.partition if source is None else source)
-    target = _path_in(place, partition)
+    core, origin = place.core, place.path(place.partition if source is None else source)
+    target = place.path(partition)
     make_directories(core.disk, target.directory, below=target.device)
     with suppress(FileExistsError):
         core.disk.link(f"{origin.directory}/{name}", f"{target.directory}/{name}")
@@ -363,7 +346,7 @@ def link_file(place: Place, name: str, partition: int, *, source: int | None = N
 
 def rename_file(place: Place, partition: int, old: str, new: str) -> None:
     """Rename a file of an object durably. Raises ``FilesChanged``, OSError."""
-    core, object_path = place.core, _path_in(place, partition)
+    core, object_path = place.core, place.path(partition)
     fd = lock_directory(core.disk, object_path.directory)
     try:
         rename_durably(core.disk, core.syncs(object_path.device), old, new, dir_fd=fd)

@@ -21,8 +21,9 @@ from swift.store.hashes import SuffixHash
 from swift.store.packed.device import IndexOpener, PackedDevice, PackedRules
 from swift.store.packed.devices import PackedDevices
 from swift.store.packed.drafts import PackedDraft
-from swift.store.packed.edit import PackedEdit, Place, new_draft
+from swift.store.packed.edit import PackedEdit, new_draft
 from swift.store.packed.objects import PackedLoaded, PackedObject, Reader
+from swift.store.packed.place import Place
 from swift.store.packed.quarantine import quarantine
 from swift.store.packed.upkeep import PackedMaintenance
 from swift.store.partitionlock import ReplicationLocks
@@ -154,7 +155,7 @@ class PackedStore:
         list_suffixes: bool = False,
     ) -> dict[str, SuffixHash]:
         """See ``ObjectStore``: always computed from the index, so nothing is dirty."""
-        return self.devices.partitions(device).hashes(device, int(partition), policy)
+        return self.devices.partitions(device).hashes(int(partition), policy)
 
     def invalidate(self, device: str, partition: str, policy: Policy, suffixes: Iterable[str]) -> None:
         """See ``ObjectStore``."""

@@ -6,6 +6,7 @@ byte, which costs them a wait. It ends with the process and leaves no file for e
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 import time
@@ -61,6 +62,8 @@ class ObjectLocks:
             self._held.add(number)
         is_locked = False
         try:
+            if self._fd < 0:
+                raise OSError(errno.EBADF, os.strerror(errno.EBADF), self._path)
             is_locked = self._disk.lock_byte(self._fd, number)
         finally:
             if not is_locked:
@@ -70,13 +73,17 @@ class ObjectLocks:
     def release(self, number: int) -> None:
         """Give a lock back."""
         try:
-            self._disk.unlock_byte(self._fd, number)
+            if self._fd >= 0:
+                self._disk.unlock_byte(self._fd, number)
         finally:
             self._forget(number)
 
     def _forget(self, number: int) -> None:
         with self._mutex:
             self._held.discard(number)
+
+    def __del__(self) -> None:
+        self.close()
 
     def close(self) -> None:
         """Close the file; all locks end."""

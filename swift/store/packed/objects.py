@@ -84,6 +84,7 @@ class Reader:
         options: ReadOptions,
         open_data: bool,
     ) -> PackedLoaded:
+        core, directory = self._core, self._core.object_path(key).directory
         record: StoredRecord | None = None
         if data is not None:
             length = min(data.read_bytes, OPENED_BYTES if open_data else HEAD_BYTES)
@@ -92,7 +93,10 @@ class Reader:
         def read(file: FileName) -> Metadata:
             if record is not None and file is choice.data:
                 return decode_metadata(record.metadata)
-            return self.metadata(by_name[file.name], object_hash)
+            entry = by_name[file.name]
+            if entry.external:
+                return read_metadata(core.disk, f"{directory}/{entry.name}")
+            return self.metadata(entry, object_hash)
 
         size = 0 if record is None else record.header.body_bytes
         state = state_of(choice, key, options, read, size)

@@ -35,6 +35,12 @@ class DeviceIndex(LmdbIndex):
         except OSError as error:
             raise IndexFailed(f"cannot open {directory}: {error}")
 
+    def __del__(self) -> None:
+        # Others of this process go on, or it ends.
+        fd, self._users_fd = self._users_fd, -1
+        if fd >= 0:
+            os.close(fd)
+
     def close(self, *, is_last: bool = False) -> None:
         """See ``Index``; this one knows itself if it is the last."""
         fd, self._users_fd = self._users_fd, -1

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from swift.base.digits import is_digits
 from swift.policy.policy import Policy
 from swift.store.api import ObjectKey
 from swift.store.chooser import choose
 from swift.store.core import EngineCore
 from swift.store.hashes import SuffixFeeds, SuffixHash
-from swift.store.layout import is_plain_data, is_suffix, suffix_of
+from swift.store.layout import is_plain_data, is_suffix, objects_dir, partition_dir, suffix_of
 from swift.store.lmdbindex import Index
 from swift.store.packed import rows
 from swift.store.packed.changes import Change, Update
 from swift.store.packed.device import PackedDevice
-from swift.store.packed.edit import Place, link_file, remove
+from swift.store.packed.edit import link_file, remove
 from swift.store.packed.entry import Entry, decode_entries, object_hash_of, partition_prefix
 from swift.store.packed.objects import Reader
+from swift.store.packed.place import Place
 from swift.store.packed.record import Kind, Record, Reference
 from swift.store.packed.rows import Spaces
 from swift.store.reader import ANY_NAME
@@ -29,15 +31,26 @@ SOME = 1000
 
 
 class Partitions:
-    """The partitions of one device."""
+    """The partitions of one device, by its name."""
 
-    def __init__(self, core: EngineCore, device: PackedDevice):
+    def __init__(self, core: EngineCore, device: PackedDevice, name: str):
         self._core = core
         self._device = device
+        self._device_name = name
 
     def numbers(self, policy: Policy) -> list[int]:
         """Return the partitions of a policy. Raises OSError."""
-        return self._device.read_index(lambda index, _spaces: rows.partitions(index, policy.index))
+        found = self._device.read_index(lambda index, _spaces: rows.partitions(index, policy.index))
+        if self._device.is_indexed(policy.index):
+            return found
+        names = self._names(objects_dir(self._device.path, policy))
+        return sorted({*found, *(int(name) for name in names if is_digits(name))})
+
+    def _names(self, directory: str) -> list[str]:
+        try:
+            return self._core.disk.listdir(directory)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
 
     def row(self, partition: int, policy: Policy) -> rows.PartitionRow | None:
         """Return the row of a partition, None when it does not exist. Raises OSError."""
@@ -67,7 +80,22 @@ class Partitions:
         return self._device.read_index(work)
 
     def objects(self, partition: int, policy: Policy) -> Iterator[tuple[bytes, list[Entry]]]:
-        """Yield the hashes and the entries of the objects of a partition, by space. Raises OSError."""
+        """Yield the hashes and the entries of the objects of a partition. Raises OSError."""
+        if not self._device.may_have_unindexed(policy.index, partition):
+            yield from self.indexed(partition, policy)
+            return
+        found = dict(self.indexed(partition, policy))
+        path = partition_dir(self._device.path, policy, str(partition))
+        for suffix in filter(is_suffix, self._names(path)):
+            for name in self._names(f"{path}/{suffix}"):
+                if len(name) == 32 and name.endswith(suffix):
+                    key = ObjectKey(self._device_name, str(partition), policy, ANY_NAME, name)
+                    place = Place(self._core, self._device, key)
+                    found[place.hash] = place.entries()
+        yield from ((object_hash, entries) for object_hash, entries in found.items() if entries)
+
+    def indexed(self, partition: int, policy: Policy) -> Iterator[tuple[bytes, list[Entry]]]:
+        """Yield the objects of a partition that the index has, by space. Raises OSError."""
         spaces = self._device.read_index(lambda index, spaces: spaces.of_policy(index, policy.index))
         for prefix, bits in spaces:
             begin, end = partition_prefix(prefix, bits, partition)
@@ -86,7 +114,7 @@ class Partitions:
         kept = found if wanted is None else [each for each in found if suffix_of(each) in wanted]
         return sorted(kept, key=lambda each: (suffix_of(each), each))
 
-    def hashes(self, device: str, partition: int, policy: Policy) -> dict[str, SuffixHash]:
+    def hashes(self, partition: int, policy: Policy) -> dict[str, SuffixHash]:
         """Return the suffix hashes of a partition, after cleanup of what is due. Raises OSError."""
         by_suffix: dict[str, list[tuple[str, list[Entry]]]] = {}
         for object_hash, entries in self.objects(partition, policy):
@@ -97,7 +125,7 @@ class Partitions:
             feeds = SuffixFeeds()
             is_empty = True
             for text, entries in sorted(by_suffix[suffix]):
-                key = ObjectKey(device, str(partition), policy, ANY_NAME, text)
+                key = ObjectKey(self._device_name, str(partition), policy, ANY_NAME, text)
                 names = [entry.name for entry in self._cleaned(key, entries)]
                 if len(names) == 1 and not policy.is_ec and is_plain_data(names[0]):
                     feeds.common.append(names[0])

@@ -62,8 +62,8 @@ class Recovery:
         self._unwanted: list[Unwanted] = []
         self._ends: dict[int, int] = {}
 
-    def rebuild(self) -> None:
-        """Index every record of every volume."""
+    def rebuild(self, policies: Iterable[int]) -> None:
+        """Index every record of every volume; of ``policies`` there are directories of the file engine."""
         numbers = self._volumes.numbers()
         if numbers:
             self._notice(f"making the index of {len(numbers)} volumes in {self._volumes.directory} again")
@@ -81,6 +81,8 @@ class Recovery:
         self._flush()
         self._finish()
         with self._index.writing() as writing:
+            for policy in policies:
+                rows.set_unindexed(writing, policy, True)
             rows.set_complete(writing)
 
     def replay_tails(self, mine: int | None = None) -> list[Unwanted]:

@@ -23,9 +23,10 @@ from swift.store.errors import Damaged, FilesChanged
 from swift.store.layout import data_name, tombstone_name
 from swift.store.maintenance import FileMaintenance, archive_walk
 from swift.store.packed.devices import PackedDevices
-from swift.store.packed.edit import Place, remove
+from swift.store.packed.edit import remove
 from swift.store.packed.entry import Entry
 from swift.store.packed.objects import PackedLoaded, Reader
+from swift.store.packed.place import Place
 from swift.store.packed.quarantine import quarantine
 from swift.store.packed.record import BadRecord, Kind
 from swift.store.reader import ANY_NAME
@@ -188,7 +189,12 @@ class PackedMaintenance:
 
     def remove_partition(self, device: str, partition: str, policy: Policy) -> bool:
         """See ``Maintenance``."""
-        return self._devices.partitions(device).remove(int(partition), policy)
+        partitions = self._devices.partitions(device)
+        if any(partitions.objects(int(partition), policy)):
+            return False
+        return self._files.remove_partition(device, partition, policy) and partitions.remove(
+            int(partition), policy
+        )
 
     def __repr__(self) -> str:
         return f"<PackedMaintenance of {self._devices!r}>"

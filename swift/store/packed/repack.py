@@ -1,0 +1,244 @@
+"""Converting a device between the file engine and the packed engine while it serves.
+
+Each object is held while it is converted, and its former records or files are removed only after the new ones
+are durable and in the index; so it is readable at every moment, and a conversion that was interrupted goes on
+where it was. Objects in partitions that were not reached yet are read where they are (``place``).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from hashlib import md5
+
+from swift.platform.disk import Disk
+from swift.platform.regularfiles import open_with_status
+from swift.policy.policy import Policy
+from swift.store.api import ObjectKey
+from swift.store.core import EngineCore, FileDraft
+from swift.store.errors import Damaged
+from swift.store.hashes import HASHES_FILE
+from swift.store.layout import partition_dir
+from swift.store.maintenance import FileMaintenance
+from swift.store.metadata import decode_metadata, read_metadata_blob
+from swift.store.packed import rows
+from swift.store.packed.changes import Change, Update
+from swift.store.packed.device import PackedDevice
+from swift.store.packed.devices import PackedDevices
+from swift.store.packed.edit import publish_file, unlink
+from swift.store.packed.entry import Entry
+from swift.store.packed.place import NOWHERE, Place
+from swift.store.packed.quarantine import quarantine
+from swift.store.packed.record import BadRecord, Kind, Record, Reference
+from swift.store.reader import ANY_NAME
+
+#: Called after each object with the bytes that were converted, to slow a conversion down.
+Pace = Callable[[int], None]
+
+
+@dataclass(slots=True)
+class RepackReport:
+    """Progress of a conversion."""
+
+    partitions: int = 0
+    partitions_done: int = 0
+    objects: int = 0
+    converted: int = 0
+    converted_bytes: int = 0
+    quarantined: int = 0
+
+    def as_dict(self) -> dict[str, int]:
+        """Return the numbers by name."""
+        return asdict(self)
+
+
+class Repacker:
+    """Converts the objects of one policy on one device; ``stopped`` tells that it is to end early."""
+
+    def __init__(
+        self,
+        devices: PackedDevices,
+        device: str,
+        policy: Policy,
+        *,
+        pace: Pace = lambda _count: None,
+        stopped: Callable[[], bool] = lambda: False,
+    ):
+        self._devices = devices
+        self._name = device
+        self._policy = policy
+        self._pace = pace
+        self._stopped = stopped
+        self._files = FileMaintenance(devices.core)
+        self.report = RepackReport()
+
+    @property
+    def _core(self) -> EngineCore:
+        return self._devices.core
+
+    @property
+    def _device(self) -> PackedDevice:
+        return self._devices.device(self._name)
+
+    def run(self, *, packs: bool) -> Iterator[RepackReport]:
+        """Convert everything; yield the progress after each partition. Raises ``NoSpace``, OSError.
+
+        With ``packs`` small objects become records, else every record becomes a file, for the file engine.
+        New objects are kept in the new way from the beginning on.
+        """
+        policy = self._policy.index
+        mode = rows.PACKED if packs else rows.AS_FILES
+        self._device.change_index(lambda writing: rows.write_mode(writing, policy, mode))
+        self._device.refresh()
+        changes = -1
+        # Processes hear only within a second that new objects are kept in another way now.
+        while changes and not self._stopped():
+            changes, before = 0, self.report.converted
+            for partition in self._begin_pass():
+                if self._stopped():
+                    break
+                self._convert_partition(partition, packs)
+                self.report.partitions_done += 1
+                yield self.report
+            changes = self.report.converted - before
+        if packs and not self._stopped():
+            self._device.change_index(lambda writing: rows.set_unindexed(writing, policy, False))
+            self._device.refresh()
+
+    def _begin_pass(self) -> list[int]:
+        """Return all partitions."""
+        partitions = self._devices.partitions(self._name).numbers(self._policy)
+        self.report.partitions, self.report.partitions_done = len(partitions), 0
+        return partitions
+
+    def _convert_partition(self, partition: int, packs: bool) -> None:
+        for object_hash, entries in self._devices.partitions(self._name).objects(partition, self._policy):
+            if self._stopped():
+                return
+            self.report.objects += 1
+            key = ObjectKey(self._name, str(partition), self._policy, ANY_NAME, object_hash.hex())
+            place = Place(self._core, self._device, key)
+            if any(self._must_change(place, entry, packs) for entry in entries):
+                self._convert(place, packs)
+        self._forget_hashes(partition)
+        policy = self._policy.index
+        if packs:
+            self._files.remove_partition(self._name, str(partition), self._policy)
+        if packs and not self._device.is_indexed(policy):
+            self._device.change_index(lambda writing: rows.set_adopted(writing, policy, partition))
+
+    def _forget_hashes(self, partition: int) -> None:
+        """Remove the file engine's cache of suffix hashes, which no process keeps current now."""
+        path = partition_dir(self._device.path, self._policy, str(partition))
+        with suppress(FileNotFoundError, NotADirectoryError):
+            self._core.disk.unlink(f"{path}/{HASHES_FILE}")
+
+    def _must_change(self, place: Place, entry: Entry, packs: bool) -> bool:
+        if not packs or not entry.external:
+            return not packs and not entry.external
+        if entry.position == NOWHERE or entry.kind is not Kind.DATA:
+            return True
+        try:
+            status = self._core.disk.stat(f"{place.path(place.partition).directory}/{entry.name}")
+        except FileNotFoundError:
+            # It was replaced since it was listed, or is missing, which the auditor finds.
+            return False
+        return status.st_size <= self._device.object_bytes_max(self._policy.index)
+
+    def _convert(self, place: Place, packs: bool) -> None:
+        """Convert the entries of one object."""
+        with place.device.locks.hold(place.lock):
+            try:
+                for entry in place.entries():
+                    if packs and entry.external:
+                        self._pack(place, entry)
+                    elif not packs and not entry.external:
+                        self._unpack(place, entry)
+            except Damaged as error:
+                quarantine(place, place.entries(), str(error))
+                self.report.quarantined += 1
+
+    def _pack(self, place: Place, entry: Entry) -> None:
+        """Make a record of a file; of a large one a record about it."""
+        path = f"{place.path(place.partition).directory}/{entry.name}"
+        size_max = self._device.object_bytes_max(self._policy.index)
+        try:
+            blob, size, body = _read_file(self._core.disk, path, size_max)
+        except FileNotFoundError:
+            raise Damaged(f"{path} is gone")
+        header = place.header_of(entry)
+        if body is None:
+            if entry.position == NOWHERE:
+                self._commit(place, Record(header), size)
+            return
+        if entry.kind is Kind.DATA:
+            _check(body, decode_metadata(blob).get("ETag"))
+        references = () if entry.position == NOWHERE else (Reference(place.partition, entry.position),)
+        header = header._replace(external=False, references=references)
+        self._commit(place, Record(header, blob, body), size)
+        unlink(place, entry.name, place.partition)
+
+    def _unpack(self, place: Place, entry: Entry) -> None:
+        """Make a file of a record."""
+        try:
+            record = place.device.read(entry, entry.read_bytes)
+            body = record.body()
+        except BadRecord as error:
+            raise Damaged(str(error))
+        draft = self._draft(place, body)
+        try:
+            draft.finish(decode_metadata(record.metadata))
+            publish_file(place, draft, entry.name)
+        finally:
+            draft.discard()
+        references = (Reference(place.partition, entry.position),)
+        header = place.header_of(entry)._replace(external=True, references=references)
+        self._commit(place, Record(header), len(body))
+
+    def _draft(self, place: Place, body: bytes) -> FileDraft:
+        made = self._core.make_directories_of(place.path(place.partition))
+        draft = self._core.draft_at(place.path(place.partition), len(body), made=made)
+        try:
+            draft.write(body)
+        except BaseException:
+            draft.discard()
+            raise
+        return draft
+
+    def _commit(self, place: Place, record: Record, size: int) -> None:
+        place.device.commit_all([Change(record, [Update(place.partition, [], merges=True)])])
+        self.report.converted += 1
+        self.report.converted_bytes += size
+        self._pace(size)
+
+    def __repr__(self) -> str:
+        return f"Repacker({self._name!r}, {self._policy.name!r})"
+
+
+def _read_file(disk: Disk, path: str, size_max: int) -> tuple[bytes, int, bytes | None]:
+    """Return the metadata of a file, its size, and its body unless it is too large to be packed.
+
+    Raises ``Damaged``, OSError.
+    """
+    fd, status = open_with_status(disk, path, os.O_RDONLY)
+    try:
+        blob, _has_checksum = read_metadata_blob(disk, fd)
+        if status.st_size > size_max:
+            return blob, status.st_size, None
+        body = b""
+        while len(body) < status.st_size:
+            piece = disk.pread(fd, status.st_size - len(body), len(body))
+            if not piece:
+                raise Damaged(f"{path} ends early")
+            body += piece
+        return blob, status.st_size, body
+    finally:
+        disk.close(fd)
+
+
+def _check(body: bytes, etag: str | None) -> None:
+    digest = md5(body, usedforsecurity=False).hexdigest()
+    if digest != etag:
+        raise Damaged(f"MD5 of the body is {digest}, not {etag}")

@@ -1,0 +1,129 @@
+"""swift/store/packed/repack.py: devices between the engines, every object readable all the time."""
+
+from __future__ import annotations
+
+import pytest
+
+from swift.store.api import LIVE
+from swift.store.packed.device import PackedRules
+from swift.store.packed.repack import Repacker
+from test.contract.test_store import (
+    EC,
+    GOLD,
+    NOW,
+    NOW_S,
+    FileBench,
+    PackedBench,
+    delete,
+    key_of,
+    put,
+    read,
+    ts,
+)
+from test.unit.store.packed.test_compaction import ANY_ARCHIVE, KEYS, change_at_random
+
+
+class Converted(PackedBench):
+    """A device that the file engine wrote, and a packed store on it that is opened later."""
+
+    def __init__(self, root):
+        super().__init__(root)
+        self.files = FileBench.make(self)
+        self.packed = self.store
+        self.store = self.files
+
+    def make(self, reserve=None):
+        store = super().make(reserve)
+        store.devices.rules = PackedRules(2000, 16 << 20)
+        return store
+
+    def picture(self, store):
+        """Everything that readers and daemons can know."""
+        states = {key: store.stat(key, ANY_ARCHIVE) for key in KEYS}
+        bodies = {key: read(store, key, options=ANY_ARCHIVE) for key in KEYS if states[key].kind == LIVE}
+        hashes = [store.hashes("sda", "7", policy) for policy in (GOLD, EC)]
+        inventory = [list(store.inventory("sda", "7", policy)) for policy in (GOLD, EC)]
+        return states, bodies, hashes, inventory, [store.partitions("sda", policy) for policy in (GOLD, EC)]
+
+    def repack(self, *, packs, policies=(GOLD, EC), **options):
+        reports = []
+        for policy in policies:
+            repacker = Repacker(self.packed.devices, "sda", policy, **options)
+            reports += list(repacker.run(packs=packs))[-1:]
+        return reports
+
+    def files_left(self):
+        return sorted(path.stat().st_size for path in self.root.rglob("objects*/*/*/*/*") if path.is_file())
+
+
+@pytest.fixture
+def bench(tmp_path):
+    made = Converted(tmp_path)
+    yield made
+    made.packed.close()
+
+
+def test_a_packed_store_reads_what_the_file_engine_wrote(bench):
+    change_at_random(bench, 1, 200)
+    assert bench.picture(bench.packed) == bench.picture(bench.files)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_device_is_packed_and_made_files_again(bench, seed):
+    change_at_random(bench, seed, 200)
+    before = bench.picture(bench.files)
+    bench.repack(packs=True)
+    assert bench.picture(bench.packed) == before
+    # Larger bodies stay files.
+    assert all(size > 2000 for size in bench.files_left())
+    bench.store = bench.packed
+    change_at_random(bench, seed + 5, 100)
+    changed = bench.picture(bench.packed)
+    bench.repack(packs=False)
+    assert bench.picture(bench.packed) == changed == bench.picture(bench.files)
+
+
+def test_changes_of_objects_that_were_not_reached_yet_are_right(bench):
+    change_at_random(bench, 3, 100)
+    bench.store = bench.packed
+    change_at_random(bench, 4, 100)
+    before = bench.picture(bench.packed)
+    bench.repack(packs=True)
+    assert bench.picture(bench.packed) == before
+
+
+def test_a_conversion_that_was_stopped_goes_on_and_every_object_is_readable_meanwhile(bench):
+    change_at_random(bench, 5, 200)
+    before = bench.picture(bench.files)
+    for packs in (True, False):
+        for steps in (1, 3, 10):
+            left = [steps]
+
+            def stopped(left=left):
+                left[0] -= 1
+                return left[0] < 0
+
+            bench.repack(packs=packs, stopped=stopped)
+            assert bench.picture(bench.packed) == before
+        bench.repack(packs=packs)
+        assert bench.picture(bench.packed) == before
+    assert bench.picture(bench.files) == before
+
+
+def test_new_objects_are_files_while_a_device_becomes_one_of_files(bench):
+    bench.repack(packs=False)
+    key, other = key_of("new"), key_of("gone")
+    put(bench.packed, key, ts(NOW_S), b"")
+    put(bench.packed, other, ts(NOW_S), b"body")
+    delete(bench.packed, other, ts(NOW_S + 1))
+    assert bench.files.stat(key, NOW).kind == LIVE
+    assert bench.files.stat(other, NOW).write_timestamp == ts(NOW_S + 1)
+
+
+def test_a_damaged_file_is_quarantined_and_told(bench):
+    put(bench.files, KEYS[0], ts(NOW_S), b"sound" * 50)
+    (path,) = bench.root.rglob("*.data")
+    path.write_bytes(b"wrong" * 50)
+    (report,) = bench.repack(packs=True, policies=(GOLD,))
+    assert report.quarantined == 1
+    assert list((bench.root / "sda/quarantined/objects").iterdir())
