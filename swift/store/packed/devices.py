@@ -118,20 +118,19 @@ class PackedDevices:
         Raises ``FilesChanged``, ``HashCollision``, OSError, and ``Damaged`` only when not to quarantine.
         """
         reader, reason = Reader(self.core, place.device), ""
-        failure: FilesChanged | None = None
+        failure: Exception | None = None
         for _ in range(TRIES):
             entries = place.entries()
             try:
                 loaded = reader.load(place.key, place.hash, entries, options, open_data=open_data)
-            except FilesChanged as error:
-                failure = error
-                continue
-            except Damaged as error:
+            except (FilesChanged, Damaged) as error:
                 if place.entries() != entries:
-                    # It was compacted while it was read.
+                    # It was changed or compacted while it was read.
+                    failure = error
                     continue
+                # What is missing though the index has it is as good as damaged.
                 if not quarantines:
-                    raise
+                    raise Damaged(str(error))
                 reason = str(error)
                 with nullcontext() if is_held else place.device.locks.hold(place.lock):
                     if place.entries() == entries:
@@ -139,7 +138,7 @@ class PackedDevices:
                 continue
             loaded.state.quarantine_reason = reason
             return loaded
-        raise failure or FilesChanged(f"{place.key.hash} on {place.device.path} keeps changing")
+        raise FilesChanged(f"{place.key.hash} on {place.device.path} keeps changing: {failure}")
 
     def place(self, key: ObjectKey) -> Place:
         """Return the place of an object. Raises ``DeviceUnavailable``, OSError."""

@@ -6,6 +6,7 @@ import fcntl
 import os
 from urllib.parse import quote_plus
 
+from swift.base.errors import ConfigError
 from swift.platform.disk import Disk
 from swift.store.lmdbindex import IndexFailed, LmdbIndex
 from swift.store.packed.settings import PackedSettings
@@ -14,6 +15,9 @@ from swift.store.tier.shared import check_owner, held
 _DIRECTORY = "index"
 _LOCK = "closing"
 _USERS = "users"
+_TOKEN = "token"
+_TOKEN_BYTES = 16
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
 
 
 class DeviceIndex(LmdbIndex):
@@ -24,16 +28,32 @@ class DeviceIndex(LmdbIndex):
 
     def __init__(self, directory: str, boot_id: str, memory: str):
         self._memory_directory = memory
+        self._directory_name = directory
         self._users_fd = -1
         try:
             os.makedirs(memory, exist_ok=True)
             check_owner(memory)
             with held(f"{memory}/{_LOCK}"):
-                self._users_fd = os.open(f"{memory}/{_USERS}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-                fcntl.flock(self._users_fd, fcntl.LOCK_SH)
+                os.makedirs(directory, exist_ok=True)
+                self._users_fd = os.open(f"{directory}/{_USERS}", _FLAGS, 0o600)
+                self._join(_token(memory))
                 super().__init__(directory, boot_id, memory)
         except OSError as error:
             raise IndexFailed(f"cannot open {directory}: {error}")
+
+    def _join(self, token: bytes) -> None:
+        """Become one of the users of the index, who share the memory of this token.
+
+        Raises ``ConfigError``, OSError.
+        """
+        if _is_alone(self._users_fd):
+            os.pwrite(self._users_fd, token, 0)
+        elif os.pread(self._users_fd, len(token), 0) != token:
+            raise ConfigError(
+                f"other processes use the index of {self._directory_name} with another state_path: give all"
+                f" servers and daemons of the node the same {self._memory_directory}, also in containers"
+            )
+        fcntl.flock(self._users_fd, fcntl.LOCK_SH)
 
     def __del__(self) -> None:
         # Others of this process go on, or it ends.
@@ -53,6 +73,19 @@ class DeviceIndex(LmdbIndex):
             raise IndexFailed(str(error))
         finally:
             os.close(fd)
+
+
+def _token(memory: str) -> bytes:
+    """Return the random bytes that a directory in memory is known by, made when they are missing."""
+    fd = os.open(f"{memory}/{_TOKEN}", _FLAGS, 0o600)
+    try:
+        token = os.pread(fd, _TOKEN_BYTES, 0)
+        if len(token) < _TOKEN_BYTES:
+            token = os.urandom(_TOKEN_BYTES)
+            os.pwrite(fd, token, 0)
+        return token
+    finally:
+        os.close(fd)
 
 
 def _is_alone(fd: int) -> bool:
