@@ -71,6 +71,7 @@ setup(
         "plan": ["simpy>=4.1", "matplotlib>=3.8"],
         "tier": ["lmdb>=2.1.1"],
         "eventlet": ["eventlet>=0.36"],
+        "opentelemetry": ["opentelemetry-sdk>=1.27", "opentelemetry-exporter-otlp-proto-http>=1.27"],
         "kms_keymaster": ["castellan>=5.0", "oslo.config>=9.0"],
         "kmip_keymaster": ["PyKMIP>=0.11"],
     },
