@@ -46,7 +46,8 @@ def spans_of(collector, answer, count):
         trace = {span.trace for span in spans if span.attributes.get("swift.transaction_id") == txid}
         assert len(trace) <= 1
         found = [span for span in spans if span.trace in trace]
-        return found if len(found) >= count else None
+        has_root = any(not span.parent for span in found)
+        return found if has_root and len(found) >= count else None
 
     return collector.wait(find)
 
@@ -91,7 +92,7 @@ def test_neither_tokens_nor_signatures_nor_names_of_objects_leave_the_cluster(cl
 
 
 def test_a_span_of_a_download_lasts_until_its_body_is_read(cluster, collector):
-    cluster.request("PUT", "c/large", body=bytes(16 << 20))
+    cluster.request("PUT", "c/large", body=bytes(48 << 20))
     connection = http.client.HTTPConnection(cluster.host, timeout=60)
     connection.request("GET", "/v1/AUTH_test/c/large", headers={"X-Auth-Token": cluster.token()})
     response = connection.getresponse()
@@ -102,7 +103,9 @@ def test_a_span_of_a_download_lasts_until_its_body_is_read(cluster, collector):
     connection.close()
     spans = spans_of(collector, response, 3)
     assert [span.failed for span in spans] == [False] * 3
-    assert min(span.end - span.start for span in spans) >= pause_s * 1e9
+    # Buffers of the kernel may have taken the rest from the object server.
+    proxy = [span for span in spans if span.service == "swift-proxy-server"]
+    assert [span.kind for span in proxy if span.end - span.start >= pause_s * 1e9] == ["client", "server"]
 
 
 def test_an_upload_that_the_client_aborts_is_an_error_in_its_trace(cluster, collector):
