@@ -112,6 +112,9 @@ class SpanQueue(SpanProcessor):
         self._in_flight += len(batch)
         try:
             is_sent = self._run(self._export, batch)
+        except RuntimeError:
+            # No thread can be started now.
+            is_sent = False
         finally:
             self._in_flight -= len(batch)
         if is_sent:

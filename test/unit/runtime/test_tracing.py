@@ -98,6 +98,16 @@ def test_spans_that_the_collector_refuses_are_counted_and_later_ones_sent(result
     assert (queued.value("dropped", reason="export"), queued.value("sent")) == (2, 3)
 
 
+def test_spans_are_counted_as_lost_when_no_thread_can_be_started():
+    def run(_export, _batch):
+        raise RuntimeError("can't start new thread")
+
+    queued = Queued(Exporter(), run=run)
+    queued.make(2)
+    queued.later[0]()
+    assert queued.value("dropped", reason="export") == 2
+
+
 def test_a_collector_that_hangs_delays_neither_requests_nor_the_end_of_the_process():
     exporter = Hanging()
     queued = Queued(exporter, size=5, later=green.spawn_after)
