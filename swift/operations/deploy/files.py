@@ -57,6 +57,8 @@ def units_of(inventory: Inventory, host: Host) -> tuple[str, ...]:
                 units.append(f"swift-{kind}-server@{INSTANCE}")
             units += [f"swift-{name}" for name in daemons_of(kind, once=once)]
         units.append("swift-recon-cron.timer")
+        if once:
+            units.append("swift-health-history.timer")
         if inventory.cluster.sync_method == "rsync":
             units.append("rsync")
     return tuple(units)
@@ -64,7 +66,7 @@ def units_of(inventory: Inventory, host: Host) -> tuple[str, ...]:
 
 def managed_units() -> tuple[str, ...]:
     """Return all units of this project that an inventory decides on."""
-    units = ["swift-proxy-server", "swift-recon-cron.timer"]
+    units = ["swift-proxy-server", "swift-recon-cron.timer", "swift-health-history.timer"]
     for kind in PORTS:
         units += [f"swift-{kind}-server", f"swift-{kind}-server@{INSTANCE}"]
         units += [f"swift-{name}" for name in daemons_of(kind, once=True)]
