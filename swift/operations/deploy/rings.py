@@ -184,6 +184,14 @@ def _find(builder: RingBuilder, host: Host, record: DeviceRecord) -> DeviceRecor
     return next((dev for dev in same_name if not dev.get("meta") and dev["ip"] == record["ip"]), None)
 
 
+def has_devices(ring: RingUpdate, host: Host) -> bool:
+    """Return True if a ring has devices of a host, also such of weight 0."""
+    return any(
+        dev.get("meta") == host.name or (not dev.get("meta") and dev["ip"] == host.address)
+        for dev in ring.builder.live_devs
+    )
+
+
 def _label(dev: DeviceRecord) -> str:
     return f"{dev.get('meta') or dev['ip']}/{dev['device']}"
 

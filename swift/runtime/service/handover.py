@@ -1,9 +1,9 @@
 """Passes a server's listening sockets and state to its next image (SIGUSR1).
 
-The master executes its own command line again, in the same process. The path of its script is not resolved, so a
-link to the next release is followed. Descriptors of sockets stay open across that, workers stay its children;
-which ones they are is told in an environment variable. The configuration is tried in another process before, so
-that a mistake in it leaves the server as it was.
+The master executes its own command line again, in the same process. The path of its script is not resolved,
+so a link to the next release is followed. Descriptors of sockets stay open across that, workers stay its
+children; which ones they are is told in an environment variable. Another process tries the configuration
+before, so that a mistake in it leaves the server as it was.
 spec: cli-and-config.md §8
 """
 
