@@ -140,7 +140,8 @@ def render_sections(
 
 def hash_lines(secrets: Secrets) -> str:
     """Return the lines of swift.conf that decide where objects lie, as hosts are compared by them."""
-    return f"swift_hash_path_prefix={secrets.prefix}\nswift_hash_path_suffix={secrets.suffix}\n"
+    values = {"prefix": secrets.prefix, "suffix": secrets.suffix}
+    return "".join(f"swift_hash_path_{name}={value}\n" for name, value in values.items() if value)
 
 
 def _swift_conf(inventory: Inventory, secrets: Secrets) -> Sections:
@@ -215,7 +216,7 @@ def _storage_conf(inventory: Inventory, host: Host, kind: str, *, is_instance: b
     address = host.replication_address if is_instance else host.address
     defaults = {
         "bind_ip": address,
-        "bind_port": str(PORTS[kind]),
+        "bind_port": str(storage.ports[kind]),
         "workers": storage.workers,
         "user": inventory.cluster.user,
         "metrics_bind_ip": address,
