@@ -4,9 +4,9 @@
 #   sudo test/packages/boot.sh DIRECTORY_WITH_DEBS [ROOT]
 #
 # The commands are those of "A node from packages" in doc/howto/install.md. Then every server and daemon runs under
-# the unit names of Debian and of RDO, a reload loses no request, and a broken configuration is refused. ROOT is made
-# with debootstrap where it does not exist; it is kept, so that a second run is quicker. Needs root, debootstrap, a
-# Debian mirror, and a kernel that lets root make namespaces.
+# the unit names of Debian and of RDO, a reload loses no request, a broken configuration is refused, and a boot
+# starts everything. ROOT is made with debootstrap where it does not exist; it is kept, so that a second run is
+# quicker. Needs root, debootstrap, a Debian mirror, and a kernel that lets root make namespaces.
 set -euo pipefail
 debs=$(realpath "$1")
 root=${2:-/var/tmp/swift-boot}
@@ -192,4 +192,9 @@ for unit in $units swift-object@1.service; do
     [ "$state" = inactive ] || fail "$unit is $state after the stop"
 done
 [ -z "$(inside systemctl --failed --quiet)" ] || { inside systemctl --failed >&2; fail "units failed when they stopped"; }
-say "everything stopped; passed"
+say "everything stopped"
+
+stop
+start
+check "after a boot"
+say "everything started at boot; passed"
