@@ -165,6 +165,7 @@ def measure_minio(root: Path, program: Path, settle_s: float, say: Say) -> JsonO
     """Start a MinIO with three directories, make 1,000 buckets, let it settle; return its figures."""
     import boto3
     from botocore.config import Config
+    from botocore.exceptions import ClientError
 
     shutil.rmtree(root / "minio", ignore_errors=True)
     folders = [root / "minio" / f"d{number}" for number in (1, 2, 3)]
@@ -193,7 +194,8 @@ def measure_minio(root: Path, program: Path, settle_s: float, say: Say) -> JsonO
         )
         healthy_s = first_s = 0.0
         while not first_s and time.monotonic() < begun + 60:
-            with contextlib.suppress(OSError):
+            # Ready is not yet initialized: it refuses the first buckets.
+            with contextlib.suppress(OSError, ClientError):
                 urllib.request.urlopen("http://127.0.0.1:18080/minio/health/ready", timeout=5).close()
                 healthy_s = healthy_s or time.monotonic() - begun
                 client.create_bucket(Bucket="first")
