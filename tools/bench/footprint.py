@@ -5,8 +5,8 @@
 One node with three devices, replicas on all of them, one worker a server, all daemons and 1,000 containers.
 Each side's daemons are processes of their own, as units of systemd start them; ours are also measured as
 ``swift-aio`` runs them, in one process. Memory is the proportional set size (a page that n processes share
-counts 1/n in each) after the daemons have settled; memcached, the same on all sides, is left out. Time is from
-the start of the first server to the first response of the proxy's health check and of the first PUT.
+counts 1/n in each) after the daemons have settled; memcached, the same on all sides, is left out. Time is
+from the start of the first server until all listen and a token was given, and until a container was made.
 
 ``--minio PROGRAM`` measures a MinIO with the same number of devices and buckets; boto3 makes them.
 """
