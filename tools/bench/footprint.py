@@ -243,7 +243,7 @@ def details(found: JsonObject) -> str:
     """Return the processes of one side, the largest first."""
     rows = sorted(found["memory"].items(), key=lambda item: -item[1]["pss"])
     return "\n".join(
-        f"  {name:45} {each['pss']:6.1f} MiB PSS, {each['own']:6.1f} of its own, {each['processes']} processes"
+        f"  {name:45} {each['pss']:6.1f} MiB PSS, {each['own']:6.1f} own, {each['processes']} processes"
         for name, each in rows
     )
 
