@@ -79,7 +79,11 @@ setup(
         (folder, sorted(str(path.relative_to(HERE)) for path in HERE.glob(pattern)))
         for folder, pattern in SHARED.items()
     ],
-    package_data={"swift.load": ["workloads/*.toml"], "swift.config": ["declared.json", "known.json"]},
+    package_data={
+        "swift.load": ["workloads/*.toml"],
+        "swift.config": ["declared.json", "known.json"],
+        "swift.container.sync": ["internal-client.conf"],
+    },
     entry_points={
         "paste.app_factory": [
             "proxy = swift.proxy.factory:app_factory",

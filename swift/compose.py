@@ -302,13 +302,17 @@ def internal_client(
     timeout_s: float | None = None,
     use_replication_network: bool = False,
     must_decrypt: bool = False,
+    swift_dir: str = "",
 ) -> InternalClient:
     """Return a client over the pipeline of an ``internal-client.conf``, in which nothing is inserted.
 
-    The arguments are those of ``InternalClient``; ``process`` shares metrics with the caller's. Raises
-    ``ConfigError`` naming the file.
+    The arguments are those of ``InternalClient``; ``process`` shares metrics with the caller's, and
+    ``swift_dir`` replaces the file's. Raises ``ConfigError`` naming the file.
     """
-    app = load_app(path, {PROCESS_KEY: process or Process()}, modify=False)
+    given: dict[str, Any] = {PROCESS_KEY: process or Process()}
+    if swift_dir:
+        given["swift_dir"] = swift_dir
+    app = load_app(path, given, modify=False)
     return InternalClient(
         handle_of_app(app),
         agent,
