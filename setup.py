@@ -72,6 +72,7 @@ setup(
         "tier": ["lmdb>=2.1.1"],
         "packed": ["lmdb>=2.1.1"],
         "eventlet": ["eventlet>=0.36"],
+        "opentelemetry": ["opentelemetry-sdk>=1.27", "opentelemetry-exporter-otlp-proto-http>=1.27"],
         "kms_keymaster": ["castellan>=5.0", "oslo.config>=9.0"],
         "kmip_keymaster": ["PyKMIP>=0.11"],
     },
@@ -79,7 +80,11 @@ setup(
         (folder, sorted(str(path.relative_to(HERE)) for path in HERE.glob(pattern)))
         for folder, pattern in SHARED.items()
     ],
-    package_data={"swift.load": ["workloads/*.toml"], "swift.config": ["declared.json", "known.json"]},
+    package_data={
+        "swift.load": ["workloads/*.toml"],
+        "swift.config": ["declared.json", "known.json"],
+        "swift.container.sync": ["internal-client.conf"],
+    },
     entry_points={
         "paste.app_factory": [
             "proxy = swift.proxy.factory:app_factory",

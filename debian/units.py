@@ -11,6 +11,7 @@ from pathlib import Path
 OTHERS = {
     "swift": "swift",
     "swift-cache-verify": "swift-object",
+    "swift-health-history": "swift",
     "swift-recon-cron": "swift-object",
     "swift-s3-lifecycle": "swift-proxy",
     "swift-s3-notifier": "swift-proxy",

@@ -4,7 +4,7 @@ Importing this package, or any module of it, does nothing: configuration is read
 composed only by ``swift.compose`` and the executables in ``swift.cli``.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 #: The name in the package index. The name of the import package belongs to OpenStack Swift there.
 DISTRIBUTION = "swift-object-store"

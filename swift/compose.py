@@ -11,17 +11,19 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from swift import green
+from swift import DISTRIBUTION, green
 from swift.base.errors import ConfigError
 from swift.base.truth import is_true
+from swift.cluster.transport import Transport
 from swift.config.cluster import ClusterConfig, read_cluster_config
 from swift.config.common import (
     AccessLineSettings,
     LogSettings,
     ServerSettings,
     StorageSettings,
+    TraceSettings,
 )
 from swift.config.files import parser_of
 from swift.config.schema import Conf, Settings
@@ -45,6 +47,9 @@ from swift.telemetry.recon import ReconFile
 from swift.telemetry.statsd import Statsd
 from swift.telemetry.telemetry import Telemetry
 
+if TYPE_CHECKING:
+    from swift.runtime.tracing import Tracing
+
 _Settings = TypeVar("_Settings", bound=Settings)
 
 #: The key by which the executables tell the factories to log to standard error.
@@ -57,7 +62,7 @@ SWIFT_DIR = "/etc/swift"
 DAEMON_DISK_THREADS = 2
 
 
-@dataclass(frozen=True)
+@dataclass
 class Process:
     """Objects that all filters and the app of one pipeline share."""
 
@@ -69,6 +74,8 @@ class Process:
     clusters: dict[str, Cluster] = field(default_factory=dict)
     #: Why a running server is better than this one, e.g. a ring that cannot be read: no reload then.
     problems: list[str] = field(default_factory=list)
+    #: Traces; None where they are not configured.
+    tracing: Tracing | None = None
 
 
 def process_of(conf: Conf) -> Process:
@@ -183,6 +190,31 @@ def access_log_of(conf: Conf, telemetry: Telemetry, *, name: str) -> AccessLog:
     return log
 
 
+def start_tracing(process: Process, conf: Conf, telemetry: Telemetry, *, section: str) -> None:
+    """Give a server's process traces if its options say so; raises ``ConfigError``."""
+    settings = TraceSettings.parse(conf, source="[DEFAULT]")
+    if not settings.trace_exporter_url:
+        return
+    try:
+        from swift.runtime.tracing import make_tracing
+    except ImportError as error:
+        raise ConfigError(
+            f"option trace_exporter_url needs the packages of the extra opentelemetry"
+            f" (pip install '{DISTRIBUTION}[opentelemetry]'): {error}"
+        )
+    process.tracing, finish = make_tracing(settings, section, telemetry)
+    process.at_exit.append(finish)
+
+
+def transport_of(conf: Conf, telemetry: Telemetry) -> Transport:
+    """Return the connections to nodes of a server, with spans if its process has traces."""
+    from swift.cluster.client import make_transport
+
+    transport = make_transport(telemetry.metrics)
+    tracing = process_of(conf).tracing
+    return transport if tracing is None else tracing.trace_exchanges(transport)
+
+
 def backend_context(
     global_conf: Conf,
     local_conf: Conf,
@@ -194,8 +226,6 @@ def backend_context(
 
     ``settings_class`` holds the options of the app section. Raises ``ConfigError``.
     """
-    from swift.cluster.client import make_transport
-
     conf = merged(global_conf, local_conf)
     name = f"{server_type}-server"
     telemetry = telemetry_of(conf, name=name)
@@ -211,7 +241,7 @@ def backend_context(
         limits=cluster.config.limits,
         policies=cluster.policies,
         telemetry=telemetry,
-        transport=make_transport(telemetry.metrics),
+        transport=transport_of(conf, telemetry),
         pools=DiskThreadPools(getattr(settings, "threads_per_disk", 4), quick=True),
         access_log=access_log_of(conf, telemetry, name=name) if lines.log_requests else None,
         access_template=_access_template(lines),
@@ -272,13 +302,17 @@ def internal_client(
     timeout_s: float | None = None,
     use_replication_network: bool = False,
     must_decrypt: bool = False,
+    swift_dir: str = "",
 ) -> InternalClient:
     """Return a client over the pipeline of an ``internal-client.conf``, in which nothing is inserted.
 
-    The arguments are those of ``InternalClient``; ``process`` shares metrics with the caller's. Raises
-    ``ConfigError`` naming the file.
+    The arguments are those of ``InternalClient``; ``process`` shares metrics with the caller's, and
+    ``swift_dir`` replaces the file's. Raises ``ConfigError`` naming the file.
     """
-    app = load_app(path, {PROCESS_KEY: process or Process()}, modify=False)
+    given: dict[str, Any] = {PROCESS_KEY: process or Process()}
+    if swift_dir:
+        given["swift_dir"] = swift_dir
+    app = load_app(path, given, modify=False)
     return InternalClient(
         handle_of_app(app),
         agent,

@@ -42,8 +42,9 @@ _swift_words() { # command [subcommand [option]]
         swift-container-sync::-) echo '-h --help --version -v --verbose -o --once -t --test-config -d --devices -p --partitions' ;;
         swift-container-updater::-) echo '-h --help --version -v --verbose -o --once -t --test-config -d --devices -p --partitions' ;;
         swift-deploy::-) echo '-h --help --version' ;;
-        swift-deploy:) echo 'init plan apply check' ;;
+        swift-deploy:) echo 'init adopt plan apply check' ;;
         swift-deploy:init:-) echo '-h --help --version' ;;
+        swift-deploy:adopt:-) echo '-h --help --version --swift-dir --proxy' ;;
         swift-deploy:plan:-) echo '-h --help --version --host --format --remove' ;;
         swift-deploy:plan:--format) echo 'text json' ;;
         swift-deploy:apply:-) echo '-h --help --version --host --format --remove --yes' ;;

@@ -1,22 +1,27 @@
 """swift-deploy: make and change a cluster of several hosts from one inventory.
 
-``init`` writes a sample inventory, ``plan`` shows what would change, ``apply`` changes it, and ``check``
-reports what differs. The exit code is 0 for success, 1 for differences or failed hosts, 2 for other errors.
+``init`` writes a sample inventory, ``adopt`` that of a cluster that was made by hand. ``plan`` shows what
+would change, ``apply`` changes it, and ``check`` reports what differs. The exit code is 0 for success, 1 for
+differences or failed hosts, 2 for other errors.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 
 from swift.base.errors import SwiftError
 from swift.config.commandline import CommandLine
+from swift.operations.deploy.adopt import adopt
 from swift.operations.deploy.deployment import Deployment, drift, select_lines
 from swift.operations.deploy.hosts import HostAccess, RemoteHosts
 from swift.operations.deploy.inventory import load_inventory
 from swift.operations.deploy.sample import SAMPLE
+from swift.operations.deploy.state import State
+from swift.runtime.service.services import SWIFT_DIR
 
 NAME = "swift-deploy"
 EXIT_OK, EXIT_DIFFERENT, EXIT_ERROR = 0, 1, 2
@@ -26,6 +31,7 @@ examples:
   swift-deploy plan cluster.toml
   swift-deploy apply cluster.toml
   swift-deploy check cluster.toml --format json
+  swift-deploy adopt cluster.toml --swift-dir /etc/swift --proxy 10.0.0.1 --proxy 10.0.0.2
 """
 
 
@@ -38,9 +44,21 @@ def make_parser() -> argparse.ArgumentParser:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="{init,plan,apply,check}")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="{init,adopt,plan,apply,check}")
     init = verbs.add_parser("init", help="write a commented sample inventory")
     init.add_argument("inventory", nargs="?", default="cluster.toml", help="file to write (%(default)s)")
+    existing = verbs.add_parser(
+        "adopt", help="write the inventory and the state directory of an existing cluster"
+    )
+    existing.add_argument("inventory", nargs="?", default="cluster.toml", help="file to write (%(default)s)")
+    existing.add_argument(
+        "--swift-dir",
+        default=SWIFT_DIR,
+        help="directory with swift.conf, builders, and proxy-server.conf for users of tempauth (%(default)s)",
+    )
+    existing.add_argument(
+        "--proxy", action="append", default=[], metavar="ADDRESS", help="address of a proxy; once for each"
+    )
     plan = verbs.add_parser("plan", help="show what apply would change; nothing is changed")
     apply = verbs.add_parser("apply", help="change rings, files and units to what the inventory says")
     check = verbs.add_parser("check", help="report what differs from the inventory; nothing is changed")
@@ -64,6 +82,8 @@ def main(argv: Sequence[str] | None = None, access: HostAccess | None = None) ->
     try:
         if args.verb == "init":
             return _init(args.inventory)
+        if args.verb == "adopt":
+            return _adopt(args)
         inventory = load_inventory(args.inventory)
         deployment = Deployment(inventory, access or RemoteHosts(inventory.cluster))
         if args.verb == "plan":
@@ -85,6 +105,22 @@ def _init(path: str) -> int:
         print(f"{NAME}: {path} exists; name another file", file=sys.stderr)
         return EXIT_ERROR
     print(f"{path} is written. Edit it, then run: {NAME} plan {path}")
+    return EXIT_OK
+
+
+def _adopt(args: argparse.Namespace) -> int:
+    adopted = adopt(args.swift_dir, args.proxy, args.inventory)
+    state = State(adopted.inventory.cluster.state)
+    if os.path.exists(state.path) or os.path.exists(args.inventory):
+        print(f"{NAME}: {args.inventory} or {state.path} exists; name another file", file=sys.stderr)
+        return EXIT_ERROR
+    state.save_secrets(adopted.secrets)
+    state.save_rings(adopted.rings)
+    with open(args.inventory, "x", encoding="utf-8") as file:
+        file.write(f"{adopted.text}\n")
+    for note in adopted.notes:
+        print(f"note: {note}")
+    print(f"{args.inventory} and {state.path} are written. Read them, then run: {NAME} plan {args.inventory}")
     return EXIT_OK
 
 

@@ -5,7 +5,6 @@ Reads ``container-sync-realms.conf``, again after changes, and validates X-Conta
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from urllib.parse import ParseResult, unquote, urlparse
 from swift.base.errors import ConfigError, InvalidValue
 from swift.cluster.outbound import Trust, default_port
 from swift.config.files import parser_of
+from swift.platform.regularfiles import FileIdentity, file_identity
 
 CHECK_INTERVAL_S = 300
 #: Versions of the API in the path of a URL.
@@ -40,7 +40,7 @@ class Realms:
     def __init__(self, realms: Mapping[str, Realm] | None = None, path: str | None = None):
         self._realms = dict(realms or {})
         self._path = path
-        self._mtime: float | None = None
+        self._identity: FileIdentity | None = None
         self._check_at = 0.0
         self._interval_s = float(CHECK_INTERVAL_S)
 
@@ -63,17 +63,17 @@ class Realms:
         if self._path is None or time.monotonic() < self._check_at:
             return
         try:
-            mtime = os.stat(self._path).st_mtime
+            identity = file_identity(self._path)
         except OSError:
-            mtime = None
-        if mtime != self._mtime:
-            self._mtime = mtime
+            identity = None
+        if identity != self._identity:
+            self._identity = identity
             self._load()
         self._check_at = time.monotonic() + self._interval_s
 
     def _load(self) -> None:
         assert self._path is not None
-        if self._mtime is None:
+        if self._identity is None:
             self._realms = {}
             return
         try:

@@ -164,7 +164,9 @@ class Exchange(Protocol):
         The headers of the last 100 are in ``continue_headers``.
         """
 
-    continue_headers: HeaderMap
+    @property
+    def continue_headers(self) -> HeaderMap:
+        """The headers of the last ``100 Continue``."""
 
     def wait_response_start(self, within_s: float) -> bool:
         """Wait for the beginning of a response; return False when it does not come in that time.

@@ -150,6 +150,30 @@ class PrioritySettings(Settings):
 
 
 @dataclass(frozen=True)
+class TraceSettings(Settings):
+    """``[DEFAULT]`` of every server: traces for OpenTelemetry."""
+
+    trace_exporter_url: str = option(
+        "",
+        "Send traces to this OpenTelemetry collector by OTLP over HTTP, e.g. http://127.0.0.1:4318/v1/traces;"
+        " empty: no traces. Needs the extra `opentelemetry`.",
+    )
+    trace_sample_ratio: float = option(
+        0.01, "Part of the requests that have a trace, 0 to 1; the proxy decides.", kind=number(0, 1)
+    )
+    trace_parent_of_clients: bool = option(
+        False,
+        "Let the traceparent header of clients name the trace and decide if it is recorded; the proxy only.",
+    )
+    trace_object_names: bool = option(
+        False, "Record names of objects; accounts and containers are always recorded."
+    )
+    trace_queue_size: int = option(
+        2048, "Spans of a worker that wait for the collector; others are dropped.", kind=integer(1)
+    )
+
+
+@dataclass(frozen=True)
 class StorageSettings(Settings):
     """``[DEFAULT]`` of account, container and object servers: the devices."""
 

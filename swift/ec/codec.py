@@ -8,7 +8,7 @@ pay for the checksums around it (``ec.archive``). A codec may be used by any num
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from swift.base.errors import SwiftError
@@ -42,10 +42,14 @@ def _library() -> Any:
 def available_types() -> tuple[str, ...]:
     """Return the codes that work on this machine, the recommended one first; empty without the library."""
     try:
-        found = sorted(str(name) for name in _library().VALID_EC_TYPES)
+        return by_preference(map(str, _library().VALID_EC_TYPES))
     except CodecUnavailable:
         return ()
-    return tuple(sorted(found, key=lambda name: name != DEFAULT_EC_TYPE))
+
+
+def by_preference(names: Iterable[str]) -> tuple[str, ...]:
+    """Return codes with the recommended one first, and those last that do not survive any combination."""
+    return tuple(sorted(names, key=lambda name: (name != DEFAULT_EC_TYPE, name.startswith("flat_xor"), name)))
 
 
 class Codec:

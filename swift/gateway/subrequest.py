@@ -11,8 +11,9 @@ access log) are called.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from swift import green
@@ -100,6 +101,30 @@ def preauthorise(request: Request) -> Request:
     request.env[environkeys.REMOTE_USER] = PRE_AUTHED_USER
     request.env[environkeys.OWNER] = True
     return request
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedChange:
+    """The change of one object or container by a request that changes several."""
+
+    method: str
+    #: The quoted path, as Swift's API names the entity.
+    raw_path: str
+    status: int
+    #: The operation that the change is a part of, e.g. ``bulk-delete``.
+    part_of: str
+    #: The environment in which the user was identified.
+    env: Mapping[str, object]
+    bytes_in: int | None = None
+    #: The reason of a failure, where the status does not say it.
+    reason: str = ""
+
+
+def report_change(parent: Request, change: ReportedChange) -> None:
+    """Have the audit log, if there is one, record a change that ``parent`` requests among others."""
+    record: Callable[[ReportedChange], None] | None = parent.env.get(environkeys.AUDIT_CHANGE)
+    if record is not None:
+        record(change)
 
 
 class SubrequestTimeout(HTTPError):

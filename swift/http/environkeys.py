@@ -113,6 +113,11 @@ S3_CALL = _declare_key(
     "Set for requests of the S3 API: bucket, key, operation, access_key, account, user once known (ours).",
 )
 AUDITED = _declare_key("swift.audit_log.made", _FLAG, "The request is in the audit log (ours).")
+AUDIT_CHANGE = _declare_key(
+    "swift.audit_log.change",
+    _CALL,
+    "Callback with each change (gateway.subrequest.ReportedChange) of a request that makes many (ours).",
+)
 KEYSTONE_TOKEN_INFO = _declare_key(
     "keystone.token_info",
     _MAP,

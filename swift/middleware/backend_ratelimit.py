@@ -22,6 +22,7 @@ from swift.config.schema import Settings, option
 from swift.http.request import Request
 from swift.http.response import Response, error_response
 from swift.middleware.filter import App, Filter, FilterDeclaration
+from swift.platform.regularfiles import FileIdentity, file_identity
 from swift.telemetry.telemetry import Telemetry
 
 METHODS = ("get", "head", "put", "post", "delete", "update", "replicate")
@@ -104,7 +105,7 @@ class BackendRatelimit(Filter):
         self._telemetry = telemetry or Telemetry()
         self._clock = clock or SystemClock()
         self._device_limiter = _DeviceLimiter()
-        self._mtime = self._read_mtime()
+        self._identity = self._find_file()
         self._settings = self._read_settings()
         self._next_check_s = self._clock.monotonic() + self._settings.config_reload_interval
 
@@ -132,24 +133,24 @@ class BackendRatelimit(Filter):
         if not interval_s or self._clock.monotonic() < self._next_check_s:
             return
         self._next_check_s = self._clock.monotonic() + interval_s
-        mtime = self._read_mtime()
-        if mtime == self._mtime:
+        identity = self._find_file()
+        if identity == self._identity:
             return
-        self._mtime = mtime
+        self._identity = identity
         try:
             self._settings = self._read_settings()
         except ConfigError as error:
             self._telemetry.log.warning(f"ignored the invalid rates in {self._path}: {error}")
 
-    def _read_mtime(self) -> float | None:
+    def _find_file(self) -> FileIdentity | None:
         try:
-            return os.stat(self._path).st_mtime
+            return file_identity(self._path)
         except OSError:
             return None
 
     def _read_settings(self) -> BackendRatelimitSettings:
         texts = dict(self._conf)
-        if self._mtime is not None:
+        if self._identity is not None:
             texts.update(read_section(self._path, "backend_ratelimit"))
         return BackendRatelimitSettings.parse(texts, source="[filter:backend_ratelimit]")
 

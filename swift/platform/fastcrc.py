@@ -10,12 +10,12 @@ import ctypes
 import importlib.util
 import zlib
 from collections.abc import Callable, Iterator
-from ctypes.util import find_library
 from functools import cache
 from pathlib import Path
 
 #: (the bytes, what the bytes before them gave) → what all of them give.
 Crc = Callable[[bytes | memoryview, int], int]
+_SONAME = "libisal.so.2"
 _MASK32, _MASK64 = (1 << 32) - 1, (1 << 64) - 1
 
 
@@ -24,9 +24,8 @@ def _library_paths() -> Iterator[str]:
     spec = importlib.util.find_spec("pyeclib")
     for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
         yield from map(str, sorted(Path(f"{folder}.libs").glob("libisal*")))
-    found = find_library("isal")
-    if found:
-        yield found
+    # The loader finds it; ctypes.util.find_library would start a linker, in the midst of a request.
+    yield _SONAME
 
 
 @cache

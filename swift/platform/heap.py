@@ -19,3 +19,10 @@ def limit_heaps(library: ctypes.CDLL | None = None) -> None:
     known = getattr(library or ctypes.CDLL(None), "mallopt", None)
     if known is not None:
         known(M_ARENA_MAX, ARENAS_MAX)
+
+
+def return_free_memory(library: ctypes.CDLL | None = None) -> None:
+    """Give free memory of the heaps back to the kernel, after an allocation that no later one will equal."""
+    known = getattr(library or ctypes.CDLL(None), "malloc_trim", None)
+    if known is not None:
+        known(0)

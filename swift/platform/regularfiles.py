@@ -13,6 +13,7 @@ import fcntl
 import os
 import secrets
 import stat
+from typing import TypeAlias
 
 from swift.platform.disk import Disk
 
@@ -45,6 +46,9 @@ CALL_FAILED = frozenset(
 )
 #: Errors that count against a device. Others (EMFILE, ENOMEM) are the process's or the machine's.
 DEVICE_ERRORS = DEVICE_LOST | CALL_FAILED
+
+#: Time stamp, size, inode and device of a file.
+FileIdentity: TypeAlias = tuple[int, int, int, int]
 
 _READ_BYTES = 1 << 20
 _SAFE_FLAGS = os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -150,6 +154,16 @@ def read_regular(disk: Disk, path: str) -> bytes:
         return b"".join(pieces)
     finally:
         disk.close(fd)
+
+
+def file_identity(path: str) -> FileIdentity:
+    """Return a value that changes when an operator's file is replaced; raises OSError.
+
+    The time stamp alone is not enough. A symbolic link that is switched to a file of the same age, as in
+    volumes of Kubernetes, leads to another inode.
+    """
+    status = os.stat(path)
+    return status.st_mtime_ns, status.st_size, status.st_ino, status.st_dev
 
 
 def read_through_links(path: str) -> bytes:

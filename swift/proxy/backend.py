@@ -25,8 +25,8 @@ from swift.proxy.context import ProxyContext
 from swift.proxy.settings import ProxySettings
 from swift.ring.device import Node
 
-#: Hop-by-hop and connection bound headers of the client that must not reach a backend, and credentials of
-#: container sync, which storage servers refuse.
+#: Hop-by-hop and connection bound headers of the client that must not reach a backend, credentials of
+#: container sync, which storage servers refuse, and traces, which they would believe.
 _NOT_FORWARDED = frozenset(
     (
         "host",
@@ -42,6 +42,8 @@ _NOT_FORWARDED = frozenset(
         "http2-settings",
         "x-container-sync-auth",
         "x-container-sync-key",
+        "traceparent",
+        "tracestate",
     )
 )
 

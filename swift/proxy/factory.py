@@ -6,9 +6,8 @@ import os
 import re
 
 from swift.base.errors import ConfigError
-from swift.cluster.client import make_transport
 from swift.cluster.rings import Rings
-from swift.compose import cluster_of, merged, process_of, telemetry_of
+from swift.compose import cluster_of, merged, process_of, telemetry_of, transport_of
 from swift.config.files import read_sections
 from swift.config.schema import Conf
 from swift.ec.codec import Codec, CodecError
@@ -54,7 +53,7 @@ def app_factory(global_conf: Conf, **local_conf: str) -> ProxyApp:
     context = ProxyContext(
         settings=settings,
         rings=rings,
-        transport=make_transport(telemetry.metrics),
+        transport=transport_of(conf, telemetry),
         policies=cluster.policies,
         limits=cluster.config.limits,
         hasher=cluster.config.hasher,

@@ -1,7 +1,7 @@
 """A ring as a server sees it: always the current file, without asking the disk on every request.
 
-``Ring`` keeps one immutable ``RingView`` and replaces it when the file's time stamp has changed, at most
-once per reload interval. A file that is missing, unreadable or damaged is reported and does not replace the
+``Ring`` keeps one immutable ``RingView`` and replaces it when the file has changed, at most once per reload
+interval. A file that is missing, unreadable or damaged is reported and does not replace the
 ring in memory. While partitions are being split it looks at every use, so that all processes of a
 machine turn to the new partitions at the same moment. Construction touches nothing; the first use (or
 ``load``) reads the file. It knows no policies: a caller that needs a certain replica count passes
@@ -11,10 +11,10 @@ spec: ring.md §7
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 
 from swift.base.clock import Clock, SystemClock
+from swift.platform.regularfiles import FileIdentity, file_identity
 from swift.ring.device import Device, Node
 from swift.ring.errors import RingError, RingFileError
 from swift.ring.ringfile import load_table
@@ -49,9 +49,9 @@ class Ring:
         self._monotonic = (clock or SystemClock()).monotonic
         #: When the file is looked at again, and from when on a file that cannot be used is reported.
         self._deadline_s = self._due_s = float("-inf")
-        self._mtime_ns: int | None = None
+        self._identity: FileIdentity | None = None
         #: Of a file that cannot be used: it is read again when the interval is over.
-        self._refused_ns: int | None = None
+        self._refused: FileIdentity | None = None
         self._view: RingView | None = None
 
     def __repr__(self) -> str:
@@ -59,7 +59,7 @@ class Ring:
 
     def load(self) -> Ring:
         """Read the file now, whatever the deadline says; returns itself."""
-        self._mtime_ns, self._due_s = None, float("-inf")
+        self._identity, self._due_s = None, float("-inf")
         self._refresh()
         return self
 
@@ -74,7 +74,7 @@ class Ring:
         is_due = now_s >= self._due_s
         if is_due:
             self._due_s = now_s + self._reload_interval_s
-            self._refused_ns = None
+            self._refused = None
         try:
             view = self._read()
         except (OSError, RingError) as error:
@@ -90,13 +90,13 @@ class Ring:
         return view
 
     def _read(self) -> RingView:
-        mtime_ns = os.stat(self.path).st_mtime_ns
-        if self._view is not None and mtime_ns == self._mtime_ns:
+        identity = file_identity(self.path)
+        if self._view is not None and identity == self._identity:
             self._reported = ""
             return self._view
-        if self._view is not None and mtime_ns == self._refused_ns:
+        if self._view is not None and identity == self._refused:
             return self._view
-        self._refused_ns = mtime_ns
+        self._refused = identity
         # At the start one wrong entry must not take the others down; entries are checked at each look-up.
         table = load_table(self.path, thorough=self._view is not None)
         if self._view is not None:
@@ -104,7 +104,7 @@ class Ring:
         fresh = RingView(table)
         if self._validate is not None:
             self._validate(fresh)
-        self._mtime_ns, self._refused_ns = mtime_ns, None
+        self._identity, self._refused = identity, None
         self._view = fresh
         self._reported = ""
         return fresh

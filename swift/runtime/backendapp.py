@@ -43,6 +43,7 @@ from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.platform.devices import Devices
 from swift.platform.disk import Disk
 from swift.platform.diskhandle import DiskHandle
+from swift.platform.regularfiles import FileIdentity, file_identity
 from swift.policy.policy import Policies
 from swift.ring.errors import PartPowerError, RingError
 from swift.ring.ring import RELOAD_INTERVAL_S
@@ -67,7 +68,7 @@ class _RingContent:
     part_power: int | None = None
     next_part_power: int | None = None
     #: When the file that was read had been written.
-    written_ns: int | None = None
+    identity: FileIdentity | None = None
     #: Until when the file is not looked at again, unless there is a reason.
     until_s: float = float("-inf")
 
@@ -157,12 +158,12 @@ class RingPartitions:
         path = os.path.join(self._dir, f"{ring_name}.ring.gz")
         known.until_s = self._monotonic() + RELOAD_INTERVAL_S
         try:
-            written_ns = os.stat(path).st_mtime_ns
-            if written_ns != known.written_ns:
+            identity = file_identity(path)
+            if identity != known.identity:
                 table = load_table(path, thorough=known.part_power is not None)
                 known.part_power, known.next_part_power = table.part_power, table.next_part_power
                 known.count = 1 << max(table.part_power, table.next_part_power or 0)
-                known.written_ns = written_ns
+                known.identity = identity
         except (OSError, RingError):
             # Keep the last known ring: it is better than none.
             return known

@@ -26,6 +26,7 @@ from swift.db.connection import connect
 from swift.platform.devices import Devices
 from swift.platform.disk import Disk
 from swift.platform.durable import replace_file
+from swift.platform.heap import return_free_memory
 from swift.platform.privileges import inherit_owner
 from swift.platform.regularfiles import (
     IrregularFile,
@@ -59,7 +60,10 @@ class DeviceOfAnotherCluster(SwiftError):
 @lru_cache(64)
 def _digest(prefix: bytes, suffix: bytes, salt: str) -> str:
     text = b"%d:%b:%d:%b" % (len(prefix), prefix, len(suffix), suffix)
-    return hashlib.scrypt(text, salt=salt.encode(), dklen=_DIGEST_BYTES, **_SCRYPT_COST).hex()
+    digest = hashlib.scrypt(text, salt=salt.encode(), dklen=_DIGEST_BYTES, **_SCRYPT_COST).hex()
+    # Otherwise each server and daemon keeps these 16 MiB as long as it runs.
+    return_free_memory()
+    return digest
 
 
 class DeviceIdentity:

@@ -113,5 +113,6 @@ def syslog_handler(settings: LogSettings) -> SysLogHandler:
     elif os.path.exists(settings.log_address):
         address = settings.log_address
     else:
-        address = ("localhost", 514)
+        # A number: containers may have no name service, not even for localhost.
+        address = ("127.0.0.1", 514)
     return SysLogHandler(address=address, facility=number)

@@ -35,6 +35,11 @@ _VERSION = re.compile(rb"HTTP/(\d)\.(\d)\Z")
 _LOWER_NAMES_MAX = 4096
 _lower_names: dict[bytes, str] = {}
 _LINE_BREAK = re.compile(r"[\r\n]")
+#: A head whose header lines are those of RFC 9112, as llhttp demands.
+_STRICT_HEAD = re.compile(rb"[^\r\n]*\r\n(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*\r\n)*\r\n")
+#: Releases of httptools before 0.2 have the former http_parser, which accepts header lines that other readers
+#: understand differently. Debian 12 has 0.1.1.
+_IS_LENIENT = httptools.__version__.startswith("0.1.")
 _EIGHT_BIT = re.compile(rb"[\x80-\xff]")
 
 
@@ -167,9 +172,21 @@ def parse_request_head(data: bytes, limits: HeadLimits) -> RequestHead:
     return head
 
 
+def _check_lines(data: bytes) -> None:
+    """Refuse lines that llhttp refuses, where the parser is another; raises ``HttpParserError``."""
+    if _IS_LENIENT and not has_strict_lines(data):
+        raise httptools.HttpParserError("malformed header line")
+
+
+def has_strict_lines(data: bytes) -> bool:
+    """Return True if all header lines of a head have the form of RFC 9112."""
+    return _STRICT_HEAD.fullmatch(data) is not None
+
+
 def _parse_with_llhttp(data: bytes) -> tuple[RequestHead, httptools.HttpRequestParser]:
     head = RequestHead()
     parser = httptools.HttpRequestParser(head)
+    _check_lines(data)
     try:
         parser.feed_data(data)
     except httptools.HttpParserUpgrade:
@@ -360,6 +377,7 @@ class ResponseHead:
 def _parse_response_with_llhttp(data: bytes) -> tuple[ResponseHead, httptools.HttpResponseParser]:
     head = ResponseHead()
     parser = httptools.HttpResponseParser(head)
+    _check_lines(data)
     try:
         parser.feed_data(data)
     except httptools.HttpParserUpgrade as error:

@@ -40,6 +40,7 @@ LAYERS = {
     "plan": 9,
     "cli": 10,
     "entry": 10,
+    "common": 10,
     "s3": 6,
 }
 #: (importer, imported) pairs of one layer that are allowed, each with its reason.

@@ -75,7 +75,12 @@ s3.put_object(Bucket="first", Key="numbers", Body=body)
 assert s3.get_object(Bucket="first", Key="numbers")["Body"].read() == body
 assert s3.get_object(Bucket="by-swift", Key="numbers")["Body"].read() == body
 PYTHON
-grep -q "PUT /" "$root/tmp/log" || { say "no access line in the log of the container"; exit 1; }
+for attempt in $(seq 100); do
+    if grep -q "PUT /" "$root/tmp/log"; then break; fi
+    if [ "$attempt" = 100 ]; then say "no access line in the log of the container"; exit 1; fi
+    sleep 0.1
+done
+if grep "ended with status" "$root/tmp/log"; then exit 1; fi
 say "swift and S3 clients read and wrote"
 
 kill -TERM "$(pgrep --parent "$pid" | head -n 1)"

@@ -66,3 +66,27 @@ def test_three_hosts_are_deployed_changed_and_checked(world):
     assert "host two: reload swift-object-server.service" in told
     assert "@replication" not in told
     assert told.splitlines()[-1] == "all hosts are as the inventory says"
+
+    # A host that loses a role loses its services and its files, and nothing that swift-deploy did not write.
+    third = NODES[2]
+    told, status = world.run(third, "cp -p /etc/memcached.conf /etc/swift/kept && touch /etc/swift/mine.conf")
+    assert status == 0, told
+    told, status = world.run(
+        first,
+        """sed -i '/name = "three"/,$s/"proxy", //' cluster.toml
+        swift-deploy plan cluster.toml && swift-deploy apply cluster.toml --yes &&
+            swift-deploy check cluster.toml""",
+    )
+    assert status == 0, told
+    for line in ("disable swift-proxy-server.service", "remove /etc/swift/proxy-server.conf"):
+        assert told.count(f"host three: {line}") == 2, told
+    assert told.splitlines()[-1] == "all hosts are as the inventory says"
+    told, status = world.run(
+        third,
+        "for unit in swift-proxy-server memcached swift-object-server; do "
+        "systemctl is-active $unit || true; done; "
+        "ls /etc/swift; "
+        "cmp /etc/memcached.conf /etc/swift/kept || true",
+    )
+    assert told.split()[:3] == ["inactive", "inactive", "active"], told
+    assert "mine.conf" in told and "proxy-server.conf" not in told and "differ" in told

@@ -2,8 +2,11 @@
 
 import http.client
 import os
+import shutil
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -204,3 +207,73 @@ def test_a_proxy_reloads_without_losing_a_request(own_cluster):
             worker.join(60)
     assert set(seen) == {200, 201}, seen
     assert own_cluster.pid("proxy") == pid
+
+
+#: A command of a release: it writes down its release and its interpreter when it starts.
+COMMAND = """\
+#!{bin}/python
+import sys
+with open({log!r}, "a") as log:
+    log.write("{release} " + sys.executable + chr(10))
+from swift.entry import {entry}
+sys.exit({entry}())
+"""
+
+
+class Releases:
+    """Two environments of their own, and a link to the one in use."""
+
+    def __init__(self, root):
+        self.root = root
+        self.log = root / "releases.log"
+        for release in ("swift-1", "swift-2"):
+            programs = root / release / "bin"
+            programs.mkdir(parents=True)
+            (programs / "python").symlink_to(os.path.realpath(sys.executable))
+            (root / release / "lib").symlink_to(Path(sys.prefix) / "lib")
+            shutil.copy(Path(sys.prefix) / "pyvenv.cfg", root / release)
+            for name in ("swift-object-server", "swift-init"):
+                entry = name.replace("-", "_")
+                log = str(self.log)
+                text = COMMAND.format(bin=programs, log=log, release=release, entry=entry)
+                (programs / name).write_text(text)
+                (programs / name).chmod(0o755)
+        self.use("swift-1")
+
+    def use(self, release):
+        link = self.root / "link"
+        link.symlink_to(release)
+        link.rename(self.root / "current")
+
+    def init(self, path, *words):
+        """Run swift-init; return the lines that commands of releases wrote."""
+        self.log.write_text("")
+        run, conf = self.root / "run", self.root
+        command = [path, "object-server", *words, "--run-dir", run, "--swift-dir", conf]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return self.log.read_text().splitlines()
+
+
+@pytest.mark.parametrize("way", ["current/bin/swift-init", "bin/swift-init"])
+def test_a_reload_executes_the_release_that_the_link_names_now(tmp_path, way):
+    server = LoneServer(tmp_path, "object")
+    releases = Releases(tmp_path)
+    (tmp_path / "bin").mkdir()
+    for name in ("swift-init", "swift-object-server"):
+        (tmp_path / "bin" / name).symlink_to(tmp_path / "current/bin" / name)
+    swift_init = tmp_path / way
+    first, second = (f"{release} {tmp_path}/{release}/bin/python" for release in ("swift-1", "swift-2"))
+    try:
+        assert releases.init(swift_init, "start") == [first, first]
+        pid = int((tmp_path / "run/object-server.pid").read_text())
+        releases.use("swift-2")
+        # swift-init itself, the check of the configuration, and the next image.
+        assert releases.init(swift_init, "reload-seamless") == [second] * 3
+        assert f"{tmp_path}/swift-2/bin/python".encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
+        assert server.ask("GET", "/healthcheck-of-nothing").status == 400
+        # And back, from an image that was executed by a reload.
+        releases.use("swift-1")
+        assert releases.init(swift_init, "reload-seamless") == [first] * 3
+    finally:
+        releases.init(swift_init, "kill")

@@ -98,7 +98,8 @@ class LiveCluster:
     Its limits are the defaults, as the peer's, unless it is to have those that fit into its filesystem.
     ``places`` and ``options`` are those of ``test.support.cluster.with_filters``. Daemons rest for
     ``rest_s`` seconds between passes: tests wait for what they do, people seldom. Where no test does,
-    ``AT_REST_S`` leaves the machine to the tests. With ``tier`` every node has a cache tier.
+    ``AT_REST_S`` leaves the machine to the tests. With ``tier`` every node has a cache tier. ``defaults`` are
+    lines for ``[DEFAULT]`` of every server.
     """
 
     AT_REST_S = 60
@@ -113,6 +114,7 @@ class LiveCluster:
         fitting_limits=False,
         places=None,
         options="",
+        defaults="",
         rest_s=5,
         tier=EVERYWHERE,
         **choices,
@@ -121,6 +123,7 @@ class LiveCluster:
         self._rest_s = rest_s
         self._fitting_limits = fitting_limits
         self._filters = places or {}, options
+        self._defaults = defaults
         proxy_port, cache_port = free_ports(2)
         choices.setdefault("packed", PACKED_EVERYWHERE)
         plan = new_plan(
@@ -159,6 +162,9 @@ class LiveCluster:
         if any(self._filters):
             conf = self.plan.etc / "proxy-server.conf"
             conf.write_text(with_filters(conf.read_text(), *self._filters))
+        proxy = self.plan.etc / "proxy-server.conf"
+        for conf in (proxy, *self.plan.etc.glob("*-server/*.conf")) if self._defaults else ():
+            conf.write_text(conf.read_text().replace("[DEFAULT]\n", f"[DEFAULT]\n{self._defaults}\n", 1))
         self._supervisor.start()
 
     def stop(self):

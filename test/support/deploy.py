@@ -54,6 +54,8 @@ class MemoryHosts:
         self.files = {}
         self.units = {}
         self.pending = {}
+        #: Host → path → the file as it was written.
+        self.record = {}
         self.calls = []
         #: (method, host's name) that fail.
         self.failing = set()
@@ -76,13 +78,26 @@ class MemoryHosts:
             },
             hash_digest=hashlib.sha256(text).hexdigest() if conf else "",
             pending=tuple(self.pending.get(host.name, ())),
+            written={
+                path: known[path] == file
+                for path, file in self.record.get(host.name, {}).items()
+                if path in known
+            },
         )
 
     def install(self, host, files, pending):
         self._check("install", host)
         self.calls.append(("install", host.name, [file.path for file in files], list(pending)))
         self.files.setdefault(host.name, {}).update({file.path: file for file in files})
+        self.record.setdefault(host.name, {}).update({file.path: file for file in files})
         self.pending[host.name] = list(pending)
+
+    def remove(self, host, paths):
+        self._check("remove", host)
+        self.calls.append(("remove", host.name, list(paths)))
+        for path in paths:
+            del self.files[host.name][path]
+            del self.record[host.name][path]
 
     def switch_units(self, host, enable, disable, reload):
         self._check("switch_units", host)

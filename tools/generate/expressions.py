@@ -15,6 +15,7 @@ FOREIGN = {
     "up": ("job",),
     "node_filesystem_avail_bytes": ("device", "mountpoint"),
     "node_filesystem_size_bytes": ("device", "mountpoint"),
+    "node_textfile_mtime_seconds": ("file",),
     "node_textfile_scrape_error": (),
 }
 #: Labels that samples get beside their own: by scraping, of workers, and of daemons' pages.

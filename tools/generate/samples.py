@@ -21,6 +21,7 @@ from swift.config.common import (
     PrioritySettings,
     ServerSettings,
     StorageSettings,
+    TraceSettings,
 )
 from swift.config.schema import Settings
 from swift.config.unknown import DEFAULT, KNOWN_FILE, KnownOptions, section_key
@@ -66,7 +67,7 @@ def _storage(
         (
             Section(
                 "DEFAULT",
-                (ServerSettings, LogSettings, PrioritySettings, StorageSettings, *more),
+                (ServerSettings, LogSettings, PrioritySettings, TraceSettings, StorageSettings, *more),
                 (f"bind_port = {PORTS[kind]}",),
             ),
             Section("pipeline:main", lines=(f"pipeline = healthcheck recon {kind}-server",)),
@@ -86,7 +87,11 @@ PROXY = Sample(
     "proxy-server.conf",
     "Configuration of the proxy server, which clients talk to.",
     (
-        Section("DEFAULT", (ServerSettings, LogSettings, PrioritySettings), ("bind_port = 8080",)),
+        Section(
+            "DEFAULT",
+            (ServerSettings, LogSettings, PrioritySettings, TraceSettings),
+            ("bind_port = 8080",),
+        ),
         Section("pipeline:main", lines=(f"pipeline = {PROXY_PIPELINE}",)),
         Section("app:proxy-server", (ProxySettings,), ("use = egg:swift#proxy",)),
         *(_filter(name) for name, (_, each) in filters().items() if "proxy" in each.servers),
@@ -200,7 +205,10 @@ def headers_text() -> str:
 
 def known_text() -> str:
     """Return the names of the options of each section, as ``config.unknown`` reads them."""
-    shared = (ServerSettings, LogSettings, PrioritySettings, StorageSettings, PortSettings)
+    shared = (
+        *(ServerSettings, LogSettings, PrioritySettings, TraceSettings),
+        *(StorageSettings, PortSettings),
+    )
     hashing = frozenset(("swift_hash_path_prefix", "swift_hash_path_suffix"))
     known = {
         "shared": KnownOptions.of(*shared),

@@ -85,6 +85,7 @@ WantedBy=multi-user.target
 [Unit]
 Description=Object storage: count what waits, for recon
 Documentation=man:swift-recon-cron(1)
+ConditionPathExists=/etc/swift/object-server.conf
 
 [Service]
 Type=oneshot
@@ -107,6 +108,7 @@ WantedBy=timers.target
 [Unit]
 Description=Object storage: compare samples of the cache tier with the disks; fails for differences
 Documentation=man:swift-cache(1)
+ConditionPathExists=/etc/swift/object-server.conf
 
 [Service]
 Type=oneshot
@@ -121,6 +123,34 @@ Description=Object storage: compare samples of the cache tier with the disks eve
 [Timer]
 OnCalendar=daily
 RandomizedDelaySec=3600
+
+[Install]
+WantedBy=timers.target
+""",
+    "swift-health-history.service": f"""\
+[Unit]
+Description=Object storage: keep the disk usage, and forecast when policies and zones are full
+Documentation=man:swift-health(1)
+After=network-online.target
+Wants=network-online.target
+ConditionPathExists=/etc/swift/object.ring.gz
+
+[Service]
+Type=oneshot
+User=swift
+Group=swift
+StateDirectory=swift
+ExecStart={BIN}/swift-health --history /var/lib/swift/capacity.jsonl --metrics /var/cache/swift/capacity.prom
+# A cluster with problems has a forecast, too.
+SuccessExitStatus=1 2
+{SANDBOX}""",
+    "swift-health-history.timer": """\
+[Unit]
+Description=Object storage: keep the disk usage every 15 minutes
+
+[Timer]
+OnCalendar=*:0/15
+RandomizedDelaySec=60
 
 [Install]
 WantedBy=timers.target

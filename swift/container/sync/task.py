@@ -8,10 +8,12 @@ after it are not held up.
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from swift import green
 from swift.base.entity import EntityPath
@@ -64,7 +66,8 @@ class ContainerSyncSettings(Settings):
         "Only host:port may be on this machine.",
     )
     internal_client_conf_path: str = option(
-        "/etc/swift/internal-client.conf", "Configuration of the pipeline that reads objects."
+        "/etc/swift/internal-client.conf",
+        "Configuration of the pipeline that reads objects; without the option and the file, a built-in one.",
     )
 
     @property
@@ -74,6 +77,7 @@ class ContainerSyncSettings(Settings):
 
 
 NAME = "container-sync"
+_BUILT_IN_CLIENT = str(Path(__file__).with_name("internal-client.conf"))
 #: Counters, by their names in the recon file.
 COUNTS = ("syncs", "puts", "deletes", "skips", "failures")
 #: Seconds within which every container is looked at although nothing has happened to it.
@@ -274,16 +278,34 @@ class SyncPass(DatabasePassBase):
         )
 
 
+def _client_conf(parts: DaemonParts) -> str:
+    """Return the configuration of the pipeline: the operator's, or the built-in one if there is none.
+
+    OpenStack Swift has a built-in pipeline too, for this daemon only; openstack-helm relies on it.
+    """
+    settings: ContainerSyncSettings = parts.settings
+    path = settings.internal_client_conf_path
+    if "internal_client_conf_path" in parts.conf or os.path.exists(path):
+        return path
+    parts.context.telemetry.log.warning(
+        f"{parts.conf_path} [{NAME}]: internal_client_conf_path is not set and {path} does not exist; "
+        f"using the built-in pipeline, without encryption"
+    )
+    return _BUILT_IN_CLIENT
+
+
 def _make(parts: DaemonParts) -> ContainerSync:
     settings: ContainerSyncSettings = parts.settings
+    swift_dir = ServerSettings.parse(parts.conf).swift_dir
+    client_conf = _client_conf(parts)
     client = internal_client(
-        settings.internal_client_conf_path,
+        client_conf,
         NAME,
         tries=settings.request_tries,
         use_replication_network=True,
         must_decrypt=True,
+        swift_dir=swift_dir if client_conf == _BUILT_IN_CLIENT else "",
     )
-    swift_dir = ServerSettings.parse(parts.conf).swift_dir
     return ContainerSync(
         parts.context,
         parts.rings.container,

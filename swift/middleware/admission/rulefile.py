@@ -12,7 +12,7 @@ from swift.middleware.admission.rules import AdmissionRules, parse_rules
 from swift.middleware.admission.rulesexchange import RulesUpdate
 from swift.platform.disk import Disk
 from swift.platform.durable import replace_file
-from swift.platform.regularfiles import read_through_links
+from swift.platform.regularfiles import FileIdentity, file_identity, read_through_links
 
 #: The permissions of a file that was not there before.
 _NEW_FILE_MODE = 0o640
@@ -73,12 +73,11 @@ class RuleFile:
             return False
         return True
 
-    def _current_state(self) -> tuple[int, int, int] | None:
+    def _current_state(self) -> FileIdentity | None:
         try:
-            found = os.stat(self._path) if self._path else None
+            return file_identity(self._path) if self._path else None
         except OSError:
             return None
-        return None if found is None else (found.st_mtime_ns, found.st_size, found.st_ino)
 
     def _read_text(self) -> str:
         """Return the text of the file; raises ``ConfigError``."""

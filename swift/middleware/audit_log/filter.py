@@ -1,8 +1,9 @@
 """The filter ``audit_log``: a JSON line for each request that changes something or is refused.
 
 It stands left of all filters that identify users, so that it logs what they refuse. It reads the user from
-the environment when the response has ended. Sub-requests of other filters have no lines of their own. Tokens,
-secret keys, signatures and values of other headers are never logged.
+the environment when the response has ended. Filters that change several objects for one request report each
+change (``gateway.subrequest.report_change``), which has a line of its own; other sub-requests have none.
+Tokens, secret keys, signatures and values of other headers are never logged.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from urllib.parse import unquote
 
@@ -19,6 +21,7 @@ from swift.base.errors import ConfigError
 from swift.compose import Services
 from swift.config.kinds import COUNT, integer
 from swift.config.schema import Settings, option
+from swift.gateway.subrequest import ReportedChange
 from swift.http import environkeys
 from swift.http.headers import utf8_value
 from swift.http.request import Request
@@ -53,6 +56,11 @@ class AuditLogSettings(Settings):
     )
     max_bytes: int = option(100_000_000, "Size at which the file is rotated; 0: never.", kind=COUNT)
     backups: int = option(10, "Rotated files that are kept.", kind=COUNT)
+    changes_max: int = option(
+        10_000,
+        "Objects of one bulk request, archive or form that have lines of their own; its line counts all.",
+        kind=COUNT,
+    )
     syslog: bool = option(False, "Send the lines to syslog, as log_address says, instead of the file.")
     queue_size: int = option(
         10_000, "Lines of a worker that wait in memory for the disk; others are dropped.", kind=integer(1)
@@ -68,11 +76,13 @@ class AuditLog(Filter):
         write: Callable[[str], object],
         *,
         log_reads: bool = False,
+        changes_max: int = 10_000,
         now: Callable[[], float] = time.time,
     ):
         super().__init__(app)
         self._write = write
         self._log_reads = log_reads
+        self._changes_max = changes_max
         self._now = now
 
     def handle(self, request: Request) -> Response:
@@ -83,13 +93,18 @@ class AuditLog(Filter):
         env[environkeys.AUDITED] = True
         # As the client sent it; filters may change it.
         record = _Record(request, self._now())
+        env[environkeys.AUDIT_CHANGE] = partial(self._log_change, record)
         try:
             response = self.forward(request)
         except Exception:
+            env.pop(environkeys.AUDIT_CHANGE, None)
             self._log(record, 500, 0)
             raise
 
         def ended(sent_bytes: int, complete: bool) -> None:
+            if complete:
+                # It refers to the request. Work may go on after a client that is gone, and report more.
+                env.pop(environkeys.AUDIT_CHANGE, None)
             self._log(record, response.status if complete else 499, sent_bytes, response.status)
 
         response.on_response_end(ended)
@@ -98,13 +113,31 @@ class AuditLog(Filter):
     def _log(self, record: _Record, status: int, sent_bytes: int, response_status: int = 500) -> None:
         is_change = record.method not in READ_METHODS
         if is_change or self._log_reads or response_status in REFUSALS:
-            self._write(json.dumps(record.values(status, sent_bytes), separators=(",", ":")))
+            self._write(_line(record.values(status, sent_bytes)))
+
+    def _log_change(self, record: _Record, change: ReportedChange) -> None:
+        record.change_count += 1
+        if record.change_count <= self._changes_max:
+            self._write(_line(record.values_of_change(change, self._now())))
+
+
+def _line(values: Mapping[str, object]) -> str:
+    """Return values as JSON; texts are cut, and those that are unknown are left out."""
+    known = {
+        name: value[:_TEXT_MAX] if isinstance(value, str) else value
+        for name, value in values.items()
+        if value not in (None, "")
+    }
+    return json.dumps(known, separators=(",", ":"))
 
 
 class _Record:
     """A request as the client sent it; the values of its line."""
 
-    __slots__ = ("copy_target", "entity", "method", "operation", "raw_path", "request", "started_s")
+    __slots__ = (
+        *("change_count", "copy_target", "entity", "method", "operation"),
+        *("raw_path", "request", "started_s", "user"),
+    )
 
     def __init__(self, request: Request, started_s: float):
         self.request = request
@@ -114,9 +147,13 @@ class _Record:
         self.entity = swift_path(request)
         self.operation = _operation(request.params)
         self.copy_target = _copy_target(request)
+        #: Changes that were reported, also those without a line.
+        self.change_count = 0
+        #: The user of the changes: filters may identify it in sub-requests only.
+        self.user: object = None
 
     def values(self, status: int, sent_bytes: int) -> dict[str, object]:
-        """Return the values in the order of the line; those that are unknown are left out."""
+        """Return the values in the order of the line."""
         request, env = self.request, self.request.env
         call = env.get(environkeys.S3_CALL) or {}
         # Filters that translate host names know the entity later.
@@ -124,13 +161,8 @@ class _Record:
         account, container, obj = entity or (None, None, None)
         if call:
             account, container, obj = call.get("account"), call.get("bucket"), call.get("key")
-        values: dict[str, object] = {
-            "time": _time_text(self.started_s),
-            "txid": env.get(environkeys.TRANS_ID),
-            "client": client_address(request.headers) or request.remote_addr,
-            "peer": request.remote_addr,
-            "user": call.get("user") if call else _user(env),
-            "access_key": call.get("access_key"),
+        return {
+            **self._origin(self.started_s, env),
             "method": self.method,
             "account": account,
             "container": container,
@@ -142,12 +174,40 @@ class _Record:
             "status": status,
             "bytes_in": request.body.received,
             "bytes_out": sent_bytes,
+            "changes": self.change_count or None,
             "reason": _reason(env, status),
         }
+
+    def values_of_change(self, change: ReportedChange, now_s: float) -> dict[str, object]:
+        """Return the values of the line of a change."""
+        origin = self._origin(now_s, change.env)
+        self.user = self.user or origin["user"]
+        entity = swift_path(Request(change.method, change.raw_path))
+        account, container, obj = entity or (None, None, None)
         return {
-            name: value[:_TEXT_MAX] if isinstance(value, str) else value
-            for name, value in values.items()
-            if value not in (None, "")
+            **origin,
+            "method": change.method,
+            "account": account,
+            "container": container,
+            "object": obj,
+            "path": None if entity else change.raw_path,
+            "part_of": change.part_of,
+            "status": change.status,
+            "bytes_in": change.bytes_in,
+            "reason": change.reason or _phrase(change.status),
+        }
+
+    def _origin(self, moment_s: float, env: Mapping[str, object]) -> dict[str, object]:
+        """Return when, by whom and from where a change is made, in an environment that may know more."""
+        request = self.request
+        call = request.env.get(environkeys.S3_CALL) or {}
+        return {
+            "time": _time_text(moment_s),
+            "txid": request.env.get(environkeys.TRANS_ID),
+            "client": client_address(request.headers) or request.remote_addr,
+            "peer": request.remote_addr,
+            "user": call.get("user") if call else _user(request.env) or _user(env) or self.user,
+            "access_key": call.get("access_key"),
         }
 
 
@@ -197,6 +257,13 @@ def _reason(env: Mapping[str, object], status: int) -> str | None:
     for note in notes if isinstance(notes, list) else ():
         if isinstance(note, str) and note.startswith(_REASONS):
             return note.removeprefix("s3:err:")
+    return _phrase(status)
+
+
+def _phrase(status: int) -> str | None:
+    """Return the words of an error's status."""
+    if status < 400:
+        return None
     try:
         return HTTPStatus(status).phrase
     except ValueError:
@@ -210,11 +277,16 @@ def _make_filter(app: App, settings: AuditLogSettings, services: Services) -> Au
     if settings.syslog:
         if not log.is_enabled(logging.INFO):
             raise ConfigError("[filter:audit_log]: syslog needs a log_level of INFO or DEBUG")
-        return AuditLog(app, log.raw, log_reads=settings.log_reads)
+        return AuditLog(app, log.raw, log_reads=settings.log_reads, changes_max=settings.changes_max)
     file = AuditFile(settings.path, settings.max_bytes, settings.backups)
     queue = AuditQueue(file.append, settings.queue_size, log, telemetry.metrics)
     services.at_exit(queue.flush)
-    return AuditLog(app, lambda line: queue.put(f"{line}\n".encode()), log_reads=settings.log_reads)
+    return AuditLog(
+        app,
+        lambda line: queue.put(f"{line}\n".encode()),
+        log_reads=settings.log_reads,
+        changes_max=settings.changes_max,
+    )
 
 
 _UNSEEN = "the requests that it refuses would not be in the log"

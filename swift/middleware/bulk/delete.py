@@ -8,7 +8,7 @@ from functools import partial
 from urllib.parse import quote, unquote_to_bytes
 
 from swift import green
-from swift.gateway.subrequest import Forward, open_response
+from swift.gateway.subrequest import Forward, ReportedChange, open_response, report_change
 from swift.http.body import CHUNK_BYTES, BodyError
 from swift.http.request import Request
 from swift.middleware.bulk.extract import make_bulk_subrequest
@@ -67,7 +67,7 @@ class BulkDeletion:
             return report
         objects = [name for name in names if b"/" in name.strip(b"/")]
         containers = [name for name in names if b"/" not in name.strip(b"/")]
-        self._delete_all(objects, self._delete_name)
+        self._delete_all(objects, self._delete_object)
         self._delete_all(containers, self._delete_container)
         report.set_final_status(success_status=200)
         return report
@@ -116,20 +116,27 @@ class BulkDeletion:
             if len(report.errors) >= self._limits.failures_max:
                 report.fail(400, "Max delete failures exceeded")
 
-    def _delete_name(self, name: bytes) -> int:
-        path = f"{self._account_url}/{quote(name.lstrip(b'/'), safe='/~')}"
-        sub = make_bulk_subrequest(self._request, "DELETE", path, None, b"", source="BD")
-        with open_response(self._forward, sub) as response:
-            return response.status
+    def _delete_object(self, name: bytes) -> int:
+        return self._report(self._send_delete(name))
 
     def _delete_container(self, name: bytes) -> int:
         if not name.strip(b"/"):
             # An empty name would be the account.
             return 403
-        status = self._delete_name(name)
+        change = self._send_delete(name)
         for attempt in range(self._limits.retries):
-            if status != 409:
+            if change.status != 409:
                 break
             green.sleep(_RETRY_BASE ** (attempt + 1))
-            status = self._delete_name(name)
-        return status
+            change = self._send_delete(name)
+        return self._report(change)
+
+    def _send_delete(self, name: bytes) -> ReportedChange:
+        path = f"{self._account_url}/{quote(name.lstrip(b'/'), safe='/~')}"
+        sub = make_bulk_subrequest(self._request, "DELETE", path, None, b"", source="BD")
+        with open_response(self._forward, sub) as response:
+            return ReportedChange("DELETE", path, response.status, "bulk-delete", sub.env)
+
+    def _report(self, change: ReportedChange) -> int:
+        report_change(self._request, change)
+        return change.status

@@ -6,7 +6,13 @@ from dataclasses import dataclass
 from functools import partial
 from urllib.parse import quote
 
-from swift.gateway.subrequest import Forward, make_subrequest, open_response
+from swift.gateway.subrequest import (
+    Forward,
+    ReportedChange,
+    make_subrequest,
+    open_response,
+    report_change,
+)
 from swift.gateway.writing import WriteNotStored, forward_write
 from swift.http.body import CHUNK_BYTES, BodyError, RequestBody
 from swift.http.headers import HeaderMap, lower_name
@@ -137,10 +143,7 @@ class ArchiveExtraction:
         headers = {"content-length": str(member.size), **self._shared_headers(), **_xattr_headers(member)}
         raw_path = f"{self._account_url}/{quote(path, safe='/~')}"
         body = TarMemberBody(self._tar, member.size)
-        try:
-            status = self._send_request("PUT", raw_path, headers, body)
-        except WriteNotStored as error:
-            status = error.response.status
+        status = self._send_request("PUT", raw_path, headers, body)
         if status // 100 == 2:
             self.report.counts["Number Files Created"] += 1
         elif status == 401:
@@ -163,9 +166,17 @@ class ArchiveExtraction:
     def _send_request(
         self, method: str, raw_path: str, headers: HeaderMap | None = None, body: RequestBody | bytes = b""
     ) -> int:
+        """Return the status; raises ``InvalidArchive``."""
         sub = make_bulk_subrequest(self._request, method, raw_path, headers, body, source="EA")
-        with open_response(partial(forward_write, self._forward), sub) as response:
-            return response.status
+        try:
+            with open_response(partial(forward_write, self._forward), sub) as response:
+                status = response.status
+        except WriteNotStored as error:
+            status = error.response.status
+        if method == "PUT":
+            change = ReportedChange(method, raw_path, status, "extract-archive", sub.env, sub.body.received)
+            report_change(self._request, change)
+        return status
 
 
 def make_bulk_subrequest(

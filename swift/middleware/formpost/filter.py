@@ -13,7 +13,7 @@ from urllib.parse import quote
 from swift.base.clock import Clock, SystemClock
 from swift.base.entity import API_VERSIONS
 from swift.config.schema import Settings, option
-from swift.gateway.subrequest import make_subrequest, open_response
+from swift.gateway.subrequest import ReportedChange, make_subrequest, open_response, report_change
 from swift.gateway.writing import WriteNotStored, forward_write
 from swift.http import environkeys
 from swift.http.body import BodyError
@@ -152,6 +152,10 @@ class FormPost(Filter):
             status = error.response.status
         except BodyError as error:
             status = error.status
+        change_status = 400 if body.is_too_large else status
+        report_change(
+            request, ReportedChange("PUT", raw_path, change_status, "formpost", sub.env, body.received)
+        )
         if body.is_too_large:
             raise FormRejected(400, "max_file_size exceeded")
         if status // 100 == 2:

@@ -23,7 +23,7 @@ from swift.http.response import TEXT, Response
 from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.middleware.recon import devices, machine
 from swift.platform.disk import Disk
-from swift.platform.regularfiles import read_regular, read_through_links
+from swift.platform.regularfiles import FileIdentity, file_identity, read_regular, read_through_links
 from swift.runtime.copystate import PROGRESS, STATE
 from swift.telemetry.devicefaults import KEY as DEVICE_ERRORS
 from swift.telemetry.recon import parse
@@ -104,7 +104,7 @@ class Recon(Filter):
         self._settings = settings
         self._ring_names = ring_names
         self._run_in_thread = run or ThreadPool(_THREADS, "recon").call
-        self._cached_digests: dict[str, tuple[tuple[int, int, int], str]] = {}
+        self._cached_digests: dict[str, tuple[FileIdentity, str]] = {}
         root, threads = settings.devices, devices.DeviceThreads()
         self._checks: dict[str, Callable[[], object]] = {
             "version": lambda: {"version": __version__},
@@ -177,8 +177,7 @@ class Recon(Filter):
 
     def _hash_file(self, path: str) -> str | None:
         try:
-            stat = os.stat(path)
-            file_state = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
+            file_state = file_identity(path)
             cached = self._cached_digests.get(path)
             if cached is not None and cached[0] == file_state:
                 return cached[1]

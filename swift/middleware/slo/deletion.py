@@ -23,7 +23,13 @@ from swift.base.hashing import PathHasher
 from swift.base.truth import is_true
 from swift.cluster.expiry import ASYNC_DELETE_TYPE, EXPIRING_ACCOUNT, deletion_task, queue_container
 from swift.gateway.info import container_info
-from swift.gateway.subrequest import make_subrequest, open_response, preauthorise
+from swift.gateway.subrequest import (
+    ReportedChange,
+    make_subrequest,
+    open_response,
+    preauthorise,
+    report_change,
+)
 from swift.http import environkeys, fields
 from swift.http.body import BodyError, IterableBody
 from swift.http.negotiate import ListingFormat, accepted_format
@@ -44,6 +50,8 @@ from swift.telemetry.log import Log
 BUFFERED_NAMES_FACTOR = 10
 _CANNOT_LOAD_ERROR = "Unable to load SLO manifest or segment."
 _NOT_A_MANIFEST_ERROR = "Not an SLO manifest"
+#: The name of the operation in the audit log.
+_PART_OF = "multipart-manifest=delete"
 _EMPTY_MD5 = "d41d8cd98f00b204e9800998ecf8427e"
 
 
@@ -210,6 +218,8 @@ class ManifestDeletion:
         sub = make_segment_request(request, version, "DELETE", target, query, SUBREQUEST_SOURCE)
         with open_response(self._forward, sub) as response:
             status = response.status
+        change = ReportedChange("DELETE", f"/{version}{target.quoted}", status, _PART_OF, sub.env)
+        report_change(request, change)
         if 200 <= status <= 299:
             result.deleted += 1
         elif status == 404:
@@ -284,6 +294,9 @@ class ManifestDeletion:
             status = self._request_queue(request, "UPDATE", queue, json.dumps(rows).encode())
         if not 200 <= status <= 299:
             raise HTTPError(503)
+        for target in targets:
+            change = ReportedChange("DELETE", f"/v1{target.quoted}", 202, _PART_OF, request.env)
+            report_change(request, change)
 
     def _request_queue(self, request: Request, method: str, queue: EntityPath, body: bytes) -> int:
         headers = {

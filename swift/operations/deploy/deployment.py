@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 from swift.base.clock import Clock, SystemClock
 from swift.base.errors import ConfigError
-from swift.operations.deploy.files import ETC, files_of, managed_units, units_of
+from swift.operations.deploy.files import ETC, FOREIGN_UNITS, files_of, managed_units, units_of
 from swift.operations.deploy.hosts import HostAccess, HostError
-from swift.operations.deploy.inventory import Host, Inventory
+from swift.operations.deploy.inventory import STORAGE, Host, Inventory
 from swift.operations.deploy.plan import DeployPlan, HostPlan, HostTarget, check_identity, compare_host
-from swift.operations.deploy.rings import RingSource, RingUpdate, update_rings
+from swift.operations.deploy.rings import RingSource, RingUpdate, has_devices, update_rings
 from swift.operations.deploy.state import Secrets, State, complete_secrets
 
 _CONNECTIONS = 16
@@ -69,12 +69,8 @@ class Deployment:
         rings: tuple[RingUpdate, ...],
         has_builder: dict[str, bool],
     ) -> HostPlan:
-        target = HostTarget(
-            host,
-            files_of(self._inventory, host, secrets, rings),
-            units_of(self._inventory, host),
-        )
-        units = tuple(dict.fromkeys((*target.units, *managed_units())))
+        target = self._target(host, secrets, rings)
+        units = tuple(dict.fromkeys((*target.units, *managed_units(), *FOREIGN_UNITS.values())))
         try:
             state = self._access.inspect(host, target.files, units)
         except HostError as error:
@@ -82,8 +78,22 @@ class Deployment:
         check_identity(state, host, known, [f"{ETC}/{ring.file_name}" for ring in rings], has_builder)
         return compare_host(target, state)
 
+    def _target(self, host: Host, secrets: Secrets, rings: tuple[RingUpdate, ...]) -> HostTarget:
+        """Return the files and units of a host; it has the role storage while rings have its devices."""
+        notes: tuple[str, ...] = ()
+        serving = host
+        if STORAGE not in host.roles and any(has_devices(ring, host) for ring in rings):
+            serving = replace(host, roles=(*host.roles, STORAGE))
+            notes = (
+                "its storage services stay until its devices are removed from the rings: "
+                "apply --remove, once swift-health reports nothing to move",
+            )
+        files = files_of(self._inventory, serving, secrets, rings)
+        return HostTarget(host, files, units_of(self._inventory, serving), notes)
+
     def apply(self, prepared: PreparedPlan, report: Callable[[str], None]) -> list[str]:
-        """Carry out a plan: the state directory first, then the files of all hosts, then their units.
+        """Carry out a plan: the state directory first, then the files of all hosts, then their units;
+        files of former roles go last.
 
         ``report`` gets a sentence for each host. Returns the errors of hosts. Raises OSError.
         """
@@ -114,10 +124,15 @@ class Deployment:
         return ""
 
     def _switch(self, plan: HostPlan) -> str:
-        """Enable, disable and reload the units of a host; return the error, or an empty text."""
+        """Enable, disable and reload the units of a host, then remove files.
+
+        Returns the error, or an empty text.
+        """
         try:
             if plan.enable or plan.disable or plan.reload:
                 self._access.switch_units(plan.host, plan.enable, plan.disable, plan.reload)
+            if plan.remove:
+                self._access.remove(plan.host, plan.remove)
         except HostError as error:
             return str(error)
         return ""
@@ -137,6 +152,7 @@ _DRIFT = {
     "change": "{} differs",
     "enable": "{} is not enabled and running",
     "disable": "{} is enabled or running, but not in the inventory",
+    "remove": "{} is left from a former role",
     "reload": "{} has not reloaded its configuration",
 }
 

@@ -14,6 +14,8 @@ from swift.operations.deploy.state import Secrets
 
 ETC = "/etc/swift"
 INSTANCE = "replication"
+#: File of a service of the system → its unit, which stops when no role of the host has the file.
+FOREIGN_UNITS = {"/etc/memcached.conf": "memcached", "/etc/rsyncd.conf": "rsync"}
 _HEADER = "# Written by swift-deploy: change the inventory, not this file.\n"
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9.-]+")
 
@@ -44,7 +46,7 @@ def daemons_of(server_type: str, *, once: bool) -> list[str]:
 
 def units_of(inventory: Inventory, host: Host) -> tuple[str, ...]:
     """Return the units that a host runs: services without their suffix, timers and the target with it."""
-    units: list[str] = ["swift.target"]
+    units: list[str] = ["swift.target"] if host.roles else []
     if PROXY in host.roles:
         units.append("swift-proxy-server")
         if not inventory.memcached.servers:
@@ -57,6 +59,8 @@ def units_of(inventory: Inventory, host: Host) -> tuple[str, ...]:
                 units.append(f"swift-{kind}-server@{INSTANCE}")
             units += [f"swift-{name}" for name in daemons_of(kind, once=once)]
         units.append("swift-recon-cron.timer")
+        if once:
+            units.append("swift-health-history.timer")
         if inventory.cluster.sync_method == "rsync":
             units.append("rsync")
     return tuple(units)
@@ -64,7 +68,7 @@ def units_of(inventory: Inventory, host: Host) -> tuple[str, ...]:
 
 def managed_units() -> tuple[str, ...]:
     """Return all units of this project that an inventory decides on."""
-    units = ["swift-proxy-server", "swift-recon-cron.timer"]
+    units = ["swift.target", "swift-proxy-server", "swift-recon-cron.timer", "swift-health-history.timer"]
     for kind in PORTS:
         units += [f"swift-{kind}-server", f"swift-{kind}-server@{INSTANCE}"]
         units += [f"swift-{name}" for name in daemons_of(kind, once=True)]
@@ -74,7 +78,9 @@ def managed_units() -> tuple[str, ...]:
 def files_of(
     inventory: Inventory, host: Host, secrets: Secrets, rings: tuple[RingUpdate, ...]
 ) -> tuple[HostFile, ...]:
-    """Return the files that a host has."""
+    """Return the files that a host has; a host without a role has none."""
+    if not host.roles:
+        return ()
     owner = f"root:{inventory.cluster.user}"
     running = tuple(
         unit for unit in units_of(inventory, host) if unit.startswith("swift-") and "." not in unit
@@ -134,7 +140,8 @@ def render_sections(
 
 def hash_lines(secrets: Secrets) -> str:
     """Return the lines of swift.conf that decide where objects lie, as hosts are compared by them."""
-    return f"swift_hash_path_prefix={secrets.prefix}\nswift_hash_path_suffix={secrets.suffix}\n"
+    values = {"prefix": secrets.prefix, "suffix": secrets.suffix}
+    return "".join(f"swift_hash_path_{name}={value}\n" for name, value in values.items() if value)
 
 
 def _swift_conf(inventory: Inventory, secrets: Secrets) -> Sections:
@@ -209,7 +216,7 @@ def _storage_conf(inventory: Inventory, host: Host, kind: str, *, is_instance: b
     address = host.replication_address if is_instance else host.address
     defaults = {
         "bind_ip": address,
-        "bind_port": str(PORTS[kind]),
+        "bind_port": str(storage.ports[kind]),
         "workers": storage.workers,
         "user": inventory.cluster.user,
         "metrics_bind_ip": address,

@@ -23,8 +23,12 @@ from swift.operations.deploy.inventory import ClusterOptions, Host
 TIMEOUT_S = 300.0
 #: Names of units whose services wait for a reload since an interrupted ``apply``.
 PENDING = f"{ETC}/.swift-deploy-pending"
+#: Digests and paths of the files that ``apply`` wrote, one a line.
+RECORD = f"{ETC}/.swift-deploy-files"
 _STAGE = f"{ETC}/.swift-deploy"
 _SUFFIX = ".swift-deploy"
+#: Added to the name of a file that was there before the first ``apply``.
+BEFORE_SUFFIX = ".before-swift-deploy"
 _ERROR_CHARS = 300
 _ENABLED = ("enabled", "alias", "static", "generated")
 _ACTIVE = ("active", "activating", "reloading")
@@ -54,6 +58,13 @@ unit() {
         fi
     done
 }
+if [ -f {record} ]; then
+    while read -r written path; do
+        current=
+        [ ! -f "$path" ] || current=$(sha256sum <"$path") || exit 1
+        echo "written $path $written ${current%% *}"
+    done <{record}
+fi
 conf=/etc/swift/swift.conf
 if [ -f $conf ]; then
     option='^[ \t]*\(swift_hash_path_[a-z]*\)[ \t]*=[ \t]*\(.*[^ \t]\)[ \t]*$'
@@ -80,6 +91,7 @@ END_OF_FILES
 prepare() {{
     folder=$(dirname "$2")
     [ -d "$folder" ] || install -d -o root -g {group} -m 750 "$folder"
+    if [ -f "$2" ] && [ ! -e "$2{before}" ] && ! grep -qsF " $2" {record}; then cp -p "$2" "$2{before}"; fi
     # Links that others may have made are replaced, not followed.
     cp --remove-destination "$stage/$1" "$2{suffix}"
     chown -h "$3" "$2{suffix}"
@@ -87,6 +99,28 @@ prepare() {{
     sync "$2{suffix}"
 }}
 rename() {{ mv -fT "$1{suffix}" "$1"; }}
+"""
+#: Replaces the lines of paths in the record by others.
+_KEEP_RECORD = r"""
+{{
+    [ ! -f {record} ] || while read -r digest path; do
+        case ' {paths} ' in *" $path "*) ;; *) echo "$digest $path" ;; esac
+    done <{record}
+    cat <<'END_OF_LINES'
+{lines}
+END_OF_LINES
+}} | sed '/^$/d' >{record}{suffix}
+mv -fT {record}{suffix} {record}
+[ -s {record} ] || rm {record}
+"""
+_REMOVE = r"""
+set -eu
+umask 077
+remove() {{
+    if [ -e "$1{before}" ]; then mv -fT "$1{before}" "$1"; else rm -f "$1"; fi
+    folder=$(dirname "$1")
+    case $folder in {etc}/*) rmdir --ignore-fail-on-non-empty "$folder" ;; esac
+}}
 """
 
 
@@ -122,6 +156,8 @@ class HostState:
     hash_digest: str = ""
     #: Units that still have to reload.
     pending: tuple[str, ...] = ()
+    #: Path of each file that ``apply`` wrote → True if the file is there, as it was written.
+    written: dict[str, bool] = field(default_factory=dict)
 
 
 class HostAccess(Protocol):
@@ -131,7 +167,10 @@ class HostAccess(Protocol):
         """Return the state of files and units of a host."""
 
     def install(self, host: Host, files: Sequence[HostFile], pending: Sequence[str]) -> None:
-        """Replace files of a host; ``pending`` are the units that have to reload then."""
+        """Replace files of a host, and record them; ``pending`` are the units that have to reload then."""
+
+    def remove(self, host: Host, paths: Sequence[str]) -> None:
+        """Remove recorded files of a host; what was there before the first ``install`` comes back."""
 
     def switch_units(
         self, host: Host, enable: Sequence[str], disable: Sequence[str], reload: Sequence[str]
@@ -174,7 +213,7 @@ class RemoteHosts:
 
     def inspect(self, host: Host, files: Sequence[HostFile], units: Sequence[str]) -> HostState:
         """See ``HostAccess``."""
-        lines = [_INSPECT]
+        lines = [_INSPECT.replace("{record}", RECORD)]
         lines += ["file " + shlex.join((file.path, *file.owner.split(":"), file.mode)) for file in files]
         lines += [f"unit {_full_name(unit)} {shlex.join(_unit_names(unit))}" for unit in units]
         lines.append(f"[ ! -f {PENDING} ] || sed 's/^/pending /' {PENDING}")
@@ -186,15 +225,31 @@ class RemoteHosts:
         """See ``HostAccess``."""
         group = shlex.quote(self._options.user)
         script = [
-            _INSTALL.format(group=group, etc=ETC, stage=_STAGE, suffix=_SUFFIX, archive=_archive(files))
+            _INSTALL.format(
+                group=group,
+                etc=ETC,
+                stage=_STAGE,
+                suffix=_SUFFIX,
+                before=BEFORE_SUFFIX,
+                record=RECORD,
+                archive=_archive(files),
+            )
         ]
         for number, file in enumerate(files):
             words = (str(number), file.path, file.owner, file.mode)
             script.append(f"prepare {shlex.join(words)}")
         # An apply that breaks off after this line leaves the reload to the next one.
         script += [f"echo {shlex.quote(unit)} >>{PENDING}" for unit in pending]
+        lines = [f"{state_of(file).digest} {file.path}" for file in files]
+        script.append(_record([file.path for file in files], lines))
         script += [f"rename {shlex.quote(file.path)}" for file in files]
         self._run(host, "writing files", "\n".join((*script, "")))
+
+    def remove(self, host: Host, paths: Sequence[str]) -> None:
+        """See ``HostAccess``."""
+        script = [_REMOVE.format(etc=ETC, before=BEFORE_SUFFIX)]
+        script += [f"remove {shlex.quote(path)}" for path in paths]
+        self._run(host, "removing files", "\n".join((*script, _record(paths, ()), "")))
 
     def switch_units(
         self, host: Host, enable: Sequence[str], disable: Sequence[str], reload: Sequence[str]
@@ -209,6 +264,11 @@ class RemoteHosts:
             script.append(f"systemctl enable --now {shlex.join(enable)}")
         script.append(f"rm -f {PENDING}")
         self._run(host, "starting services", "\n".join((*script, "")))
+
+
+def _record(paths: Sequence[str], lines: Sequence[str]) -> str:
+    """Return the script that takes paths out of the record, and adds lines."""
+    return _KEEP_RECORD.format(record=RECORD, suffix=_SUFFIX, paths=" ".join(paths), lines="\n".join(lines))
 
 
 def _full_name(unit: str) -> str:
@@ -236,6 +296,7 @@ def _archive(files: Sequence[HostFile]) -> str:
 def _parse_state(host: Host, output: str, units: dict[str, str]) -> HostState:
     files: dict[str, FileState] = {}
     found: dict[str, UnitState] = {}
+    written: dict[str, bool] = {}
     digest, pending, is_complete = "", [], False
     for line in output.splitlines():
         match line.split():
@@ -245,10 +306,12 @@ def _parse_state(host: Host, output: str, units: dict[str, str]) -> HostState:
                 found[units[full_name]] = UnitState(name, enabled in _ENABLED, active in _ACTIVE)
             case ["hash", digest]:
                 pass
+            case ["written", path, recorded, *current] if current:
+                written[path] = current == [recorded]
             case ["pending", unit]:
                 pending.append(unit)
             case ["end"]:
                 is_complete = True
     if not is_complete:
         raise HostError(f"host {host.name}: its response is incomplete; is something printed at login?")
-    return HostState(files, found, digest, tuple(dict.fromkeys(pending)))
+    return HostState(files, found, digest, tuple(dict.fromkeys(pending)), written)

@@ -9,7 +9,7 @@ import ipaddress
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from swift.base.errors import ConfigError
 from swift.config import declared
@@ -21,7 +21,7 @@ from swift.ring.table import PART_POWER_MAX
 PROXY, STORAGE = "proxy", "storage"
 ROLES = (PROXY, STORAGE)
 SSH = ("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
-#: Port of each ring's servers.
+#: Port of each ring's servers, unless ``[storage]`` has another.
 PORTS = {"account": 6202, "container": 6201, "object": 6200}
 MEMCACHED_PORT = 11211
 #: Files whose options the inventory may set in ``[conf]``.
@@ -40,11 +40,23 @@ Overrides = Mapping[str, Mapping[str, Mapping[str, str]]]
 
 @dataclass(frozen=True)
 class Disk:
-    """A device of a storage host: the name of its directory below ``devices``, and its weight in rings."""
+    """A device of a storage host: the name of its directory below ``devices``, and its weight in rings.
+
+    ``weights`` (ring → weight) names the rings that have it; without, those of its class do.
+    """
 
     device: str
     weight: float
     disk_class: str
+    region: int
+    zone: int
+    weights: Mapping[str, float] = field(default_factory=dict)
+
+    def weight_in(self, ring: str, disk_class: str) -> float | None:
+        """Return its weight in a ring of a class; None if the ring does not have it."""
+        if self.weights:
+            return self.weights.get(ring)
+        return self.weight if self.disk_class == disk_class else None
 
 
 @dataclass(frozen=True)
@@ -126,13 +138,17 @@ class ProxyOptions:
 
 @dataclass(frozen=True)
 class StorageOptions:
-    """``[storage]``; ``replicas`` and ``disk_class`` are those of accounts and containers."""
+    """``[storage]``; ``replicas`` and ``disk_class`` are those of accounts and containers.
+
+    ``ports`` are the ports of account, container and object servers.
+    """
 
     devices: str
     mount_check: bool
     workers: str
     replicas: float
     disk_class: str
+    ports: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -262,7 +278,12 @@ def _parse_storage(table: Table) -> StorageOptions:
         workers=_parse_workers(table),
         replicas=table.number("replicas", 3.0, least=1.0),
         disk_class=table.text("class", "", pattern=_NAME, form="a name"),
+        ports={
+            kind: table.integer(f"{kind}_port", port, least=1, most=65535) for kind, port in PORTS.items()
+        },
     )
+    if len(set(options.ports.values())) < len(PORTS):
+        raise table.error("object_port", "and the other ports must differ")
     table.end()
     return options
 
@@ -360,16 +381,17 @@ def _parse_host(table: Table) -> Host:
         if role not in ROLES:
             raise table.error("roles", f"must be some of {', '.join(ROLES)}; it has {role!r}")
     is_local = table.flag("local", False)
+    region, zone = table.integer("region", 1, least=1), table.integer("zone", least=1)
     host = Host(
         name=name,
         target="" if is_local else table.text("target", address, pattern=r"[^\s-]\S*", form="a name for ssh"),
         address=address,
         replication_address=_address(table, "replication_address", address),
         proxy_address=_address(table, "proxy_address", address),
-        region=table.integer("region", 1, least=1),
-        zone=table.integer("zone", least=1),
+        region=region,
+        zone=zone,
         roles=tuple(role for role in ROLES if role in roles),
-        disks=_parse_disks(table),
+        disks=_parse_disks(table, region, zone),
     )
     if host.disks and STORAGE not in host.roles:
         raise table.error("disks", "needs the role storage")
@@ -377,14 +399,24 @@ def _parse_host(table: Table) -> Host:
     return host
 
 
-def _parse_disks(host: Table) -> tuple[Disk, ...]:
+def _parse_disks(host: Table, region: int, zone: int) -> tuple[Disk, ...]:
     disks: list[Disk] = []
     for table in host.tables("disks", f"{host.title} disks"):
+        weights = table.table("weights", f"{table.title} weights")
+        has_weights = table.has("weights")
+        for key in ("weight", "class"):
+            if has_weights and table.has(key):
+                raise table.error(key, "and weights exclude each other")
         disk = Disk(
             device=table.text("device", pattern=_NAME, form="the name of a directory"),
-            weight=table.number("weight"),
+            weight=0.0 if has_weights else table.number("weight"),
             disk_class=table.text("class", "", pattern=_NAME, form="a name"),
+            region=table.integer("region", region, least=1),
+            zone=table.integer("zone", zone, least=1),
+            weights={ring: weights.number(ring) for ring in weights},
         )
+        if has_weights and not disk.weights:
+            raise table.error("weights", "must name the rings of the disk")
         table.end()
         if disk.device in (other.device for other in disks):
             raise table.error("device", f"{disk.device!r} is that of another disk of this host")
@@ -427,9 +459,16 @@ def ring_replicas(inventory: Inventory) -> Sequence[tuple[str, float, str]]:
 
 def _check_disks(top: Table, inventory: Inventory) -> None:
     """Refuse rings that have more replicas than disks."""
-    disks = [disk for host in inventory.hosts for disk in host.disks if disk.weight]
-    for name, replicas, disk_class in ring_replicas(inventory):
-        count = sum(disk.disk_class == disk_class for disk in disks)
+    disks = [disk for host in inventory.hosts for disk in host.disks]
+    rings = ring_replicas(inventory)
+    for disk in disks:
+        for name in disk.weights:
+            if name not in [ring for ring, _replicas, _class in rings]:
+                raise top.error(
+                    "host", f"has the disk {disk.device} with a weight in {name!r}, which is no ring"
+                )
+    for name, replicas, disk_class in rings:
+        count = sum(bool(disk.weight_in(name, disk_class)) for disk in disks)
         if count < replicas:
             what = f"of class {disk_class!r}" if disk_class else "without a class"
             raise top.error("host", f"has {count} disks {what}, but ring {name} has {replicas:g} replicas")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from swift.base.errors import ConfigError
-from swift.operations.deploy.files import HostFile, hash_lines, managed_units
+from swift.operations.deploy.files import FOREIGN_UNITS, HostFile, hash_lines, managed_units
 from swift.operations.deploy.hosts import HostState, state_of
 from swift.operations.deploy.inventory import Host
 from swift.operations.deploy.rings import RingUpdate
@@ -21,6 +21,8 @@ class HostTarget:
     host: Host
     files: tuple[HostFile, ...]
     units: tuple[str, ...]
+    #: Sentences about what has to wait.
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -33,13 +35,18 @@ class HostPlan:
     enable: tuple[str, ...] = ()
     disable: tuple[str, ...] = ()
     reload: tuple[str, ...] = ()
+    #: Paths of files that were written for a role that the host has no more.
+    remove: tuple[str, ...] = ()
+    #: Sentences about what has to wait or stays.
+    notes: tuple[str, ...] = ()
     #: Why nothing can be done there; empty if all is well.
     error: str = ""
 
     @property
     def is_empty(self) -> bool:
         """True if the host is as the inventory wants it."""
-        return not (self.create or self.change or self.enable or self.disable or self.reload or self.error)
+        changes = (self.create, self.change, self.enable, self.disable, self.reload, self.remove)
+        return not (any(changes) or self.error)
 
     def lines(self) -> Iterator[str]:
         """Yield the differences, one a line."""
@@ -57,6 +64,7 @@ class HostPlan:
             "enable": list(self.enable),
             "disable": list(self.disable),
             "reload": list(self.reload),
+            "remove": list(self.remove),
         }
         return {**found, "error": self.error} if self.error else found
 
@@ -97,6 +105,8 @@ class DeployPlan:
         """Yield what waits and is no difference."""
         for ring in self.rings:
             yield from (f"note: ring {ring.name}: {note}" for note in ring.notes)
+        for host in self.hosts:
+            yield from (f"note: host {host.host.name}: {note}" for note in host.notes)
 
     def as_json(self) -> dict[str, object]:
         """Return the plan for programs."""
@@ -152,14 +162,32 @@ def compare_host(target: HostTarget, state: HostState) -> HostPlan:
         )
     units = [state.units[unit] for unit in target.units]
     enable = [unit.name for unit in units if not (unit.is_enabled and unit.is_active)]
+    paths = {file.path for file in target.files}
+    former = {path: is_written for path, is_written in state.written.items() if path not in paths}
+    foreign = [FOREIGN_UNITS[path] for path in former if path in FOREIGN_UNITS]
     disable = [
         unit.name
-        for name in managed_units()
+        for name in (*managed_units(), *foreign)
         if name not in target.units
         and (unit := state.units.get(name)) is not None
         and (unit.is_enabled or unit.is_active)
     ]
     told = dict.fromkeys(unit for file in (*create, *change) for unit in file.units)
     running = [state.units[unit].name for unit in told if state.units[unit].is_active]
-    reload = dict.fromkeys((*running, *(name for name in state.pending if name not in disable)))
-    return HostPlan(target.host, tuple(create), tuple(change), tuple(enable), tuple(disable), tuple(reload))
+    return HostPlan(
+        target.host,
+        create=tuple(create),
+        change=tuple(change),
+        enable=tuple(enable),
+        disable=tuple(disable),
+        reload=tuple(dict.fromkeys((*running, *(name for name in state.pending if name not in disable)))),
+        remove=tuple(path for path, is_written in former.items() if is_written),
+        notes=(
+            *target.notes,
+            *(
+                f"{path} was changed by hand and stays"
+                for path, is_written in former.items()
+                if not is_written
+            ),
+        ),
+    )

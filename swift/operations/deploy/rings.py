@@ -1,7 +1,8 @@
 """The rings of an inventory: builders are made and changed so that their devices are those of its hosts.
 
 A device is known by its host's name (the device's ``meta``) and its own name, so that a host may change its
-address. A device that left the inventory gets weight 0; it is removed when told and when it is empty.
+address; one that was added by hand is known by its address. A device that left the inventory gets weight 0.
+It is removed when told and when it is empty.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, cast
 
 from swift.base.clock import Clock, SystemClock
-from swift.operations.deploy.inventory import PORTS, Host, Inventory, ring_replicas
+from swift.operations.deploy.inventory import Host, Inventory, ring_replicas
 from swift.ring.builder import BALANCE_OF_WEIGHTLESS, Rebalanced, RingBuilder
 from swift.ring.device import DeviceRecord
 from swift.ring.errors import RingError
@@ -155,33 +156,47 @@ def _set_options(builder: RingBuilder, inventory: Inventory, replicas: float) ->
 
 def _records(inventory: Inventory, name: str, disk_class: str) -> Iterator[tuple[Host, DeviceRecord]]:
     """Yield the device records that the inventory wants in a ring."""
-    port = PORTS[name.partition("-")[0]]
+    port = inventory.storage.ports[name.partition("-")[0]]
     for host in inventory.hosts:
         for disk in host.disks:
-            if disk.disk_class == disk_class:
+            weight = disk.weight_in(name, disk_class)
+            if weight is not None:
                 yield (
                     host,
                     {
-                        "region": host.region,
-                        "zone": host.zone,
+                        "region": disk.region,
+                        "zone": disk.zone,
                         "ip": host.address,
                         "port": port,
                         "replication_ip": host.replication_address,
                         "replication_port": port,
                         "device": disk.device,
-                        "weight": disk.weight,
+                        "weight": weight,
                         "meta": host.name,
                     },
                 )
 
 
-def _find(builder: RingBuilder, host: Host, record: DeviceRecord) -> DeviceRecord | None:
-    """Return the builder's device for a disk of a host, or None."""
+def _find(
+    builder: RingBuilder, inventory: Inventory, host: Host, record: DeviceRecord
+) -> DeviceRecord | None:
+    """Return the builder's device for a disk of a host, or None.
+
+    A device whose ``meta`` is no host's name was added by hand: its address counts.
+    """
     same_name = [dev for dev in builder.live_devs if dev["device"] == record["device"]]
     for dev in same_name:
         if dev.get("meta") == host.name:
             return dev
-    return next((dev for dev in same_name if not dev.get("meta") and dev["ip"] == record["ip"]), None)
+    names = [each.name for each in inventory.hosts]
+    return next(
+        (dev for dev in same_name if dev.get("meta") not in names and dev["ip"] == record["ip"]), None
+    )
+
+
+def has_devices(ring: RingUpdate, host: Host) -> bool:
+    """Return True if a ring has devices of a host, also such of weight 0."""
+    return any(host.name == dev.get("meta") or host.address == dev["ip"] for dev in ring.builder.live_devs)
 
 
 def _label(dev: DeviceRecord) -> str:
@@ -192,7 +207,7 @@ def _set_devices(builder: RingBuilder, inventory: Inventory, name: str, disk_cla
     """Add and change the devices of the inventory; yield what was done."""
     known: set[int] = set()
     for host, record in _records(inventory, name, disk_class):
-        dev = _find(builder, host, record)
+        dev = _find(builder, inventory, host, record)
         if dev is None:
             known.add(builder.add_device(**record))
             yield f"add {host.name}/{record['device']} with weight {record['weight']:g}"
@@ -217,7 +232,7 @@ def _remove_devices(builder: RingBuilder, inventory: Inventory, name: str, disk_
     kept = {
         dev["id"]
         for host, record in _records(inventory, name, disk_class)
-        if (dev := _find(builder, host, record)) is not None
+        if (dev := _find(builder, inventory, host, record)) is not None
     }
     for dev in builder.live_devs:
         if dev["id"] not in kept and not dev.get("parts"):

@@ -28,6 +28,7 @@ port = 8080
 # workers = "auto"
 # replicas = 3             # of accounts and containers
 # class = "ssd"            # only disks of this class have them
+# object_port = 6200       # also container_port, account_port
 
 [memcached]                # each proxy host runs one, unless you name your own
 # servers = ["10.0.0.8:11211"]
@@ -64,6 +65,7 @@ roles = ["proxy", "storage"]
 disks = [
     { device = "sdb", weight = 100 },
     { device = "sdc", weight = 100 },
+    # { device = "sdd", weights = { object = 100, object-1 = 50 }, zone = 4 },   # in these rings only
 ]
 
 [[host]]

@@ -1,8 +1,9 @@
 """Passes a server's listening sockets and state to its next image (SIGUSR1).
 
-The master executes its own command line again, in the same process. Descriptors of sockets stay open across
-that, workers stay its children; which ones they are is told in an environment variable. The configuration is
-tried in another process before, so that a mistake in it leaves the server as it was.
+The master executes its own command line again, in the same process. The path of its script is not resolved,
+so a link to the next release is followed. Descriptors of sockets stay open across that, workers stay its
+children; which ones they are is told in an environment variable. Another process tries the configuration
+before, so that a mistake in it leaves the server as it was.
 spec: cli-and-config.md §8
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import sys
 from collections.abc import Callable, MutableMapping, Sequence
@@ -29,9 +31,15 @@ class SocketHandover:
     """The sockets of this server, those that were taken over among them, and the workers of former images."""
 
     def __init__(
-        self, environ: MutableMapping[str, str] = os.environ, *, check_timeout_s: float = CHECK_TIMEOUT_S
+        self,
+        environ: MutableMapping[str, str] = os.environ,
+        *,
+        command: Sequence[str] = (),
+        check_timeout_s: float = CHECK_TIMEOUT_S,
     ):
         self._check_timeout_s = check_timeout_s
+        #: The command of the next image; that of this process when empty.
+        self._command = list(command) or restart_command(sys.orig_argv, sys.argv[0], sys.executable)
         left = json.loads(environ.pop(ENVIRONMENT_KEY, "{}"))
         #: Pids of the workers of former images.
         self.workers: list[int] = left.get("workers", [])
@@ -82,7 +90,7 @@ class SocketHandover:
             tell(refusal_message(str(error) or repr(error)))
 
     def _exec_next_image(self, workers: Sequence[int], log: Log, tell: Callable[[str], None]) -> None:
-        command = [sys.executable, *sys.orig_argv[1:]]
+        command = self._command
         problem = _startup_problem(command, self._check_timeout_s)
         if problem:
             log.error(f"reload refused; the server continues with its old configuration: {problem}")
@@ -110,6 +118,32 @@ class SocketHandover:
 
     def __repr__(self) -> str:
         return f"<Handover {sorted(self._sockets)}, former workers {self.workers}>"
+
+
+def restart_command(words: Sequence[str], script: str, executable: str) -> list[str]:
+    """Return the command that starts a program again, from its ``sys.orig_argv`` and its ``sys.argv[0]``.
+
+    A script that names its interpreter itself is executed by its path, with no link resolved: the kernel then
+    takes the interpreter that the script names now. So a link to the next release, or an upgraded package, is
+    followed. An interpreter that the operator named is kept, also with its links.
+    """
+    if script not in words[1:]:
+        return [executable, *words[1:]]
+    index = words.index(script, 1)
+    path = os.path.abspath(script)
+    if os.access(path, os.X_OK) and f" {' '.join(words[:index])} " in _interpreter_line(path):
+        return [path, *words[index + 1 :]]
+    return [executable, *words[1:index], path, *words[index + 1 :]]
+
+
+def _interpreter_line(path: str) -> str:
+    """Return the words that name the interpreter of a script, between single spaces."""
+    with open(path, "rb") as file:
+        # An interpreter whose path is too long for the kernel stands in the second line, for /bin/sh.
+        lines = file.read(4096).decode("utf-8", "replace").split("\n")[:2]
+    if not lines[0].startswith("#!"):
+        return ""
+    return " ".join(("", *re.split(r"[\s'\"]+", " ".join(lines)[2:].strip()), ""))
 
 
 def _startup_problem(command: Sequence[str], timeout_s: float) -> str:

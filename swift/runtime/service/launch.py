@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -29,6 +29,8 @@ PROCESSES_MAX = 8192
 #: A process without a message for so long counts as running, seconds.
 READY_TIMEOUT_S = 60.0
 _POLL_S = 0.05
+#: As many links as the kernel follows.
+_LINKS_MAX = 40
 #: A configuration that cannot be checked within this time is no good.
 CHECK_TIMEOUT_S = 60.0
 
@@ -66,12 +68,23 @@ def raise_limits(
 def program_path(name: str) -> str | None:
     """Return the file of a command: beside the one that runs now, else on the PATH.
 
-    None when there is none.
+    None when there is none. Links of directories are not resolved: a service that was started through a link
+    follows it when it is reloaded.
     """
-    for directory in (Path(sys.argv[0]).resolve().parent, Path(sys.executable).parent):
+    for directory in (*_directories_of(sys.argv[0]), Path(sys.executable).parent):
         if os.access(directory / name, os.X_OK):
             return str(directory / name)
     return shutil.which(name)
+
+
+def _directories_of(path: str) -> Iterator[Path]:
+    """Yield the directory of a file, then those of the files that it links to."""
+    file = Path(os.path.abspath(path))
+    for _ in range(_LINKS_MAX):
+        yield file.parent
+        if not file.is_symlink():
+            return
+        file = file.parent / file.readlink()
 
 
 class LaunchedProcess:

@@ -18,6 +18,7 @@ from typing import Protocol
 
 from swift.base.errors import SwiftError
 from swift.platform.addresses import matches_any_address, own_addresses
+from swift.platform.regularfiles import FileIdentity, file_identity
 from swift.policy.policy import Policies
 from swift.ring.errors import RingFileError
 from swift.ring.ringfile import load_table
@@ -137,7 +138,7 @@ class RingPortFinder:
         self._paths = [os.path.join(swift_dir, f"{policy.ring_name}.ring.gz") for policy in policies]
         self._ring_ip = ring_ip
         #: Of each ring that has been read: what identified the file, and its ports.
-        self._known: dict[str, tuple[tuple[int, int], frozenset[int]]] = {}
+        self._known: dict[str, tuple[FileIdentity, frozenset[int]]] = {}
 
     def __call__(self) -> frozenset[int]:
         """Return the ports; a policy whose ring has never been there has none.
@@ -145,7 +146,7 @@ class RingPortFinder:
         Raises ``RingError`` and OSError when a ring that was read before cannot be used now.
         """
         for path in self._paths:
-            mark, known = _file_identity(path), self._known.get(path)
+            mark, known = _identity_if_present(path), self._known.get(path)
             if mark is None and known is not None:
                 raise RingFileError(path, "the file is missing")
             if mark is not None and (known is None or known[0] != mark):
@@ -159,10 +160,9 @@ class RingPortFinder:
         return frozenset(int(record["port"]) for record in records if str(record["ip"]) in own)
 
 
-def _file_identity(path: str) -> tuple[int, int] | None:
-    """Return the mark that changes when a file is replaced; None when it is missing."""
+def _identity_if_present(path: str) -> FileIdentity | None:
+    """Return the identity of a file; None when it is missing."""
     try:
-        stat = os.stat(path)
+        return file_identity(path)
     except FileNotFoundError:
         return None
-    return stat.st_ino, stat.st_mtime_ns

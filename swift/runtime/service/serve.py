@@ -19,7 +19,15 @@ from typing import Any
 
 from swift import green
 from swift.base.errors import ConfigError, SwiftError
-from swift.compose import CONSOLE_KEY, PROCESS_KEY, Cluster, Process, cluster_of, telemetry_of
+from swift.compose import (
+    CONSOLE_KEY,
+    PROCESS_KEY,
+    Cluster,
+    Process,
+    cluster_of,
+    start_tracing,
+    telemetry_of,
+)
 from swift.config.commandline import CommandLine
 from swift.config.common import PortSettings, PrioritySettings, ServerSettings
 from swift.config.files import read_section
@@ -112,6 +120,7 @@ class ServerProcess:
 
     def __init__(self, conf_path: str, section: str, handover: SocketHandover, *, verbose: bool):
         self.conf_path = conf_path
+        self._section = section
         raw = read_section(conf_path, f"app:{section}")
         self.settings = ServerSettings.parse(raw, source=f"{conf_path} [DEFAULT]")
         self._ports = PortSettings.parse(raw, source=f"{conf_path} [DEFAULT]")
@@ -137,6 +146,7 @@ class ServerProcess:
             for finding in unknown_options(path):
                 self.telemetry.log.warning(finding)
         self._tls = _tls_context(self.settings)
+        start_tracing(self.process, self._raw, self.telemetry, section=self._section)
         self.app = load_app(self.conf_path, self._extra)
 
     def _cluster(self) -> Cluster:
@@ -206,8 +216,9 @@ class ServerProcess:
         settings = self.settings
         self._board.register_worker(index, self.process.metrics)
         limits = self._cluster().config.limits
+        handle, tracing = handle_of_app(self.app), self.process.tracing
         server = HttpServer(
-            handle_of_app(self.app),
+            handle if tracing is None else tracing.trace_requests(handle),
             self.telemetry,
             limits=HeadLimits(
                 limits.max_request_line,

@@ -12,7 +12,8 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from swift import green
-from swift.gateway.subrequest import open_response
+from swift.base.entity import EntityPath
+from swift.gateway.subrequest import ReportedChange, open_response, report_change
 from swift.http import environkeys, fields
 from swift.http.body import BodyError
 from swift.http.headers import HeaderMap
@@ -236,6 +237,7 @@ def _delete_all(call: Call, items: Sequence[Tree], *, quiet: bool) -> Response:
     def work() -> None:
         for number in left:
             results[number] = _delete_one(call, items[number])
+            _report(call, _item_key(items[number]), results[number])
 
     green.gather([work] * min(call.settings.multi_delete_concurrency, len(items)))
     pairs = list(zip(items, results, strict=True))
@@ -267,6 +269,15 @@ def _delete_one(call: Call, item: Tree) -> Deletion | S3Error:
         known = as_s3_error(error)
         assert known is not None, "all of these carry an answer"
         return known
+
+
+def _report(call: Call, key: str, result: Deletion | S3Error) -> None:
+    """Report the deletion of one of several keys to the audit log."""
+    status, reason = (result.status, result.code) if isinstance(result, S3Error) else (204, "")
+    path = EntityPath(call.session.account, call.bucket, key)
+    env = call.request.env
+    change = ReportedChange("DELETE", f"/v1{path.quoted}", status, "DeleteObjects", env, reason=reason)
+    report_change(call.request, change)
 
 
 def _item_key(item: Tree) -> str:

@@ -11,6 +11,7 @@ from typing import NoReturn
 from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
 from swift.base.entity import RESERVED
+from swift.http import environkeys
 from swift.http.headers import HeaderMap, has_control_characters, wire_value
 from swift.http.request import Request
 from swift.http.response import Response
@@ -282,6 +283,8 @@ def post_object(call: Call) -> Response:
     original_fields = dict(fields)
     form.substitute_file_name(_FILE_NAME_VARIABLE)
     key = _object_key(call, form)
+    # For the audit log: the path names the bucket alone.
+    call.request.env.setdefault(environkeys.S3_CALL, {})["key"] = key
     policy = _validated_policy(call, fields, original_fields) if claim is not None else None
     size_min, size_max = (policy.size_min, policy.size_max) if policy is not None else (0, FILE_BYTES_MAX)
     headers = {

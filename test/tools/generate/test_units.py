@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,17 +17,38 @@ needs_systemd = pytest.mark.skipif(
 )
 
 
-def verify(folder, change=lambda text: text):
-    """What ``systemd-analyze verify`` says of all units, templates as instance ``1``, and its exit code."""
+def our_units(_folder):
+    """Return the units as the distribution has them."""
+    return {path.name: text for path, text in files(ROOT)}
+
+
+def debian_units(folder):
+    """Return the units as Debian's packages have them."""
+    for path, text in files(ROOT):
+        (folder / "source").mkdir(exist_ok=True)
+        (folder / "source" / path.name).write_text(text)
+    script = ROOT / "debian/units.py"
+    subprocess.run([sys.executable, script, folder / "source", folder / "debian"], check=True)
+    return {path.name: path.read_text() for path in folder.glob("debian/*/lib/systemd/system/*")}
+
+
+def verify(folder, units, change=lambda text: text):
+    """Return the messages of ``systemd-analyze verify`` and its exit code.
+
+    Templates are verified as instance ``1``, and every alias like a unit.
+    """
     programs = folder / "bin"
     programs.mkdir()
-    names = []
-    for path, text in files(ROOT):
+    for unit, text in units.items():
         text = change(text).replace(f"{BIN}/swift", f"{programs}/swift")
         for program in re.findall(rf"{programs}/[^ \n]*", text):
             shutil.copy("/bin/true", program)
-        names.append(path.name.replace("@.", "@1."))
-        (folder / names[-1]).write_text(text)
+        name = unit.replace("@.", "@1.")
+        (folder / name).write_text(text)
+        for alias in re.findall(r"^Alias=(.*)", text, re.M):
+            for other in alias.replace("%i", "1").split():
+                (folder / other).symlink_to(name)
+    names = [path.name for path in folder.iterdir() if not path.is_dir()]
     done = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", *names],
         cwd=folder,
@@ -35,14 +57,40 @@ def verify(folder, change=lambda text: text):
         text=True,
         check=False,
     )
-    return done.stdout + done.stderr, done.returncode
+    return done.stdout + done.stderr, done.returncode, set(names)
 
 
+@pytest.mark.process
 @needs_systemd
-def test_every_unit_is_one_that_systemd_takes_without_a_word(tmp_path):
-    assert verify(tmp_path) == ("", 0)
+@pytest.mark.parametrize("family", [our_units, debian_units])
+def test_systemd_accepts_every_unit_under_all_of_its_names(tmp_path, family):
+    output, code, names = verify(tmp_path, family(tmp_path))
+    assert (output, code) == ("", 0)
+    for kind in ("account", "container", "object", "proxy"):
+        for instance in ("", "@1"):
+            for name in (f"swift-{kind}-server", f"openstack-swift-{kind}"):
+                assert f"{name}{instance}.service" in names
+    assert "swift-health-history.timer" in names
 
 
+@pytest.mark.process
+def test_debian_packages_have_all_units_under_debian_names(tmp_path):
+    ours, debian = our_units(tmp_path), debian_units(tmp_path)
+    assert set(debian) == {re.sub(r"-server(?=[@.])", "", name) for name in ours}
+    assert (
+        "\nAlias=swift-object-server@%i.service openstack-swift-object@%i.service\n"
+        in (debian["swift-object@.service"])
+    )
+
+
+def test_every_oneshot_of_a_timer_waits_for_its_configuration():
+    units = our_units(None)
+    for name in units:
+        if name.endswith(".timer"):
+            assert "\nConditionPathExists=/etc/swift/" in units[name.replace(".timer", ".service")], name
+
+
+@pytest.mark.process
 @needs_systemd
 @pytest.mark.parametrize(
     ("good", "bad", "said"),
@@ -53,5 +101,5 @@ def test_every_unit_is_one_that_systemd_takes_without_a_word(tmp_path):
     ],
 )
 def test_a_mistake_in_a_unit_is_found(tmp_path, good, bad, said):
-    text, _code = verify(tmp_path, lambda text: text.replace(good, bad))
-    assert said in text
+    output, _code, _names = verify(tmp_path, our_units(tmp_path), lambda text: text.replace(good, bad))
+    assert said in output

@@ -13,6 +13,7 @@ from swift.ec.codec import (
     CodecUnavailable,
     NotEnoughFragments,
     available_types,
+    by_preference,
 )
 from swift.ec.fragment import HEADER_BYTES, BadFragment, FragmentHeader, check_fragment
 
@@ -31,6 +32,12 @@ CODECS = list(_usable())
 @pytest.fixture(params=CODECS, ids=lambda c: c.ec_type)
 def codec(request):
     return request.param
+
+
+def test_a_machine_without_the_recommended_code_gets_one_that_survives_any_losses():
+    names = ["flat_xor_hd_3", "flat_xor_hd_4", "liberasurecode_rs_vand"]
+    assert by_preference(names)[0] == "liberasurecode_rs_vand"
+    assert by_preference([*names, DEFAULT_EC_TYPE])[0] == DEFAULT_EC_TYPE
 
 
 @pytest.mark.parametrize("length", [1, 2, 79, 80, 100, 1000, 4096, 65537])

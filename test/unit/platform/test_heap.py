@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from swift.platform.heap import ARENAS_MAX, M_ARENA_MAX, limit_heaps
+from swift.platform.heap import ARENAS_MAX, M_ARENA_MAX, limit_heaps, return_free_memory
 
 
 def test_the_heaps_of_a_process_are_bounded():
@@ -13,3 +13,4 @@ def test_the_heaps_of_a_process_are_bounded():
 
 def test_a_library_that_knows_no_heaps_is_left_alone():
     limit_heaps(SimpleNamespace())
+    return_free_memory(SimpleNamespace())

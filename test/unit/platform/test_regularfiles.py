@@ -8,6 +8,7 @@ import pytest
 from swift.platform.disk import Disk
 from swift.platform.regularfiles import (
     IrregularFile,
+    file_identity,
     is_blocking,
     is_device_error,
     move_irregular_file_aside,
@@ -90,3 +91,16 @@ def test_a_file_of_an_operator_may_be_behind_a_link(tmp_path):
     (tmp_path / "f").write_bytes(b"ring")
     os.symlink("f", tmp_path / "l")
     assert read_through_links(str(tmp_path / "l")) == b"ring"
+
+
+def test_a_file_of_the_same_age_behind_a_switched_link_has_another_identity(tmp_path):
+    for name in ("first", "second"):
+        (tmp_path / name).write_text("same size")
+        os.utime(tmp_path / name, (1, 1))
+    link = tmp_path / "link"
+    link.symlink_to("first")
+    identity = file_identity(str(link))
+    assert identity == file_identity(str(link))
+    link.unlink()
+    link.symlink_to("second")
+    assert identity != file_identity(str(link))

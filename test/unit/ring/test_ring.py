@@ -65,6 +65,23 @@ def test_while_partitions_are_being_split_a_change_is_noticed_at_once(ring_path,
     assert ring.next_part_power is None
 
 
+def test_a_switched_link_to_a_file_of_the_same_age_is_noticed(tmp_path, golden):
+    """A volume of Kubernetes replaces the link ``..data``, through which all its files are reached."""
+    for version in ("e0-base", "e2-increased"):
+        (tmp_path / version).mkdir()
+        replace_with(str(tmp_path / version / "object.ring.gz"), golden / f"{version}.ring.gz", mtime=1)
+    data = tmp_path / "..data"
+    data.symlink_to("e0-base")
+    (tmp_path / "object.ring.gz").symlink_to("..data/object.ring.gz")
+    clock = ManualClock()
+    ring = Ring(str(tmp_path / "object.ring.gz"), clock=clock).load()
+    fresh = tmp_path / "..data_tmp"
+    fresh.symlink_to("e2-increased")
+    fresh.replace(data)
+    clock.advance(15)
+    assert ring.part_power == 7
+
+
 def _damaged_files(golden):
     """Contents that are no ring, by kind of damage, from a ring that is one."""
     good = (golden / "e2-increased.ring.gz").read_bytes()

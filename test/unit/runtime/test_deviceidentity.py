@@ -2,6 +2,8 @@
 
 import errno
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -178,3 +180,31 @@ def test_a_device_that_cannot_be_read_is_left_to_those_who_use_it(node):
     identity = DeviceIdentity(OURS, disk=Failing())
     identity.check(str(node.device()))
     assert not (node.root / "sda" / FINGERPRINT_FILE).exists()
+
+
+MEMORY = """
+import re, sys
+from swift.base.hashing import PathHasher
+from swift.runtime.deviceidentity import DeviceIdentity
+
+def anonymous_kib():
+    return int(re.search(r"Anonymous: +([0-9]+)", open("/proc/self/smaps_rollup").read())[1])
+
+identity, before = DeviceIdentity(PathHasher(b"prefix", b"suffix")), anonymous_kib()
+for path in sys.argv[1:]:
+    identity.check(path)
+print(anonymous_kib() - before)
+"""
+
+
+@pytest.mark.process
+def test_a_process_does_not_keep_the_memory_of_its_checks(node):
+    """The second digest of a process would else stay in its heap: 16 MiB of each server and daemon."""
+    paths = [str(node.device(name)) for name in ("sda", "sdb")]
+    for path in paths:
+        # Each with a salt of its own, as devices of several nodes have.
+        node.identity().check(path)
+    done = subprocess.run(
+        [sys.executable, "-c", MEMORY, *paths], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert int(done.stdout) < 4096

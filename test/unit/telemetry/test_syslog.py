@@ -121,3 +121,9 @@ def test_lines_go_to_a_host_by_udp():
         log.info("one")
         log.info("two")
         assert [server.recv(100), server.recv(100)] == [b"<134>swift: one", b"<134>swift: two"]
+
+
+def test_without_a_socket_lines_go_to_an_address_that_needs_no_name_service(tmp_path):
+    """Containers without /etc/hosts do not even know localhost."""
+    settings = LogSettings.parse({"log_address": str(tmp_path / "none")})
+    assert syslog_handler(settings).address == ("127.0.0.1", 514)

@@ -10,6 +10,7 @@ from swift.wire.http1 import (
     HeadLimits,
     check_unfinished,
     date_line,
+    has_strict_lines,
     parse_request_head,
     parse_response_head,
     request_head,
@@ -295,6 +296,27 @@ def test_repeated_odd_lines_are_joined():
 def test_nothing_odd_is_taken_that_could_be_framing(line):
     assert refusal(head(b"GET / HTTP/1.1", line)) == 400
     assert refusal(head(b"GET / HTTP/1.1", b"X-Object-Meta-a b: c", line)) == 400
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_strict"),
+    [
+        ([], True),
+        ([b"Host: x", b"X-Empty:", b"X-Eight: \xff\x80\t~"], True),
+        ([b"Content-Length : 3"], False),
+        ([b"X: a\nTransfer-Encoding: chunked"], False),
+        ([b"X: a\rY: b"], False),
+        ([b"X: a", b" folded"], False),
+        ([b"X: a", b"\tfolded"], False),
+        ([b"X-A: \0"], False),
+        ([b"X-A: \x7f"], False),
+        ([b": v"], False),
+        ([b"no colon"], False),
+    ],
+)
+def test_parsers_of_former_releases_get_strict_lines_only(lines, is_strict):
+    assert has_strict_lines(head(b"GET / HTTP/1.1", *lines)) == is_strict
+    assert has_strict_lines(b"\r\n".join((b"HTTP/1.1 200 OK", *lines, b"", b""))) == is_strict
 
 
 def test_odd_lines_excuse_nothing_else():

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from swift.base.errors import ConfigError
+from swift.gateway.subrequest import ReportedChange, report_change
 from swift.http import environkeys
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
@@ -261,3 +262,80 @@ def test_lines_of_a_configured_filter_are_in_its_file_when_the_worker_ends(tmp_p
     for finish in process.at_exit:
         finish()
     assert [json.loads(line)["container"] for line in path.read_text().splitlines()] == ["c"]
+
+
+def deletions(*paths, status=204, env=None, **more):
+    """An application that deletes these for one request."""
+
+    def answer(request):
+        for path in paths:
+            report_change(request, ReportedChange("DELETE", path, status, "bulk-delete", env or {}, **more))
+        return Response(200)
+
+    return answer
+
+
+def test_a_change_among_others_is_a_line_with_the_origin_of_its_request():
+    user = {environkeys.ACCESS_LOGGING: {"user_id": "test:tester"}}
+    bench = Bench(deletions("/v1/AUTH_a/c/%C3%A9", status=403, env=user, bytes_in=7))
+    bench.ask("POST", "/v1/AUTH_a", {"x-forwarded-for": "192.0.2.1"}, env={environkeys.TRANS_ID: "tx1"})
+    change, request = bench.lines
+    assert change == {
+        "time": "2026-11-21T02:33:50.250000Z",
+        "txid": "tx1",
+        "client": "192.0.2.1",
+        "peer": "10.0.0.9",
+        "user": "test:tester",
+        "method": "DELETE",
+        "account": "AUTH_a",
+        "container": "c",
+        "object": "é",
+        "part_of": "bulk-delete",
+        "status": 403,
+        "bytes_in": 7,
+        "reason": "Forbidden",
+    }
+    assert (request["changes"], request["user"], request["method"]) == (1, "test:tester", "POST")
+
+
+def test_a_failed_change_has_the_reason_that_is_known():
+    bench = Bench(deletions("/v1/AUTH_a/c/o", status=412, reason="PreconditionFailed"))
+    bench.ask("POST")
+    assert bench.lines[0]["reason"] == "PreconditionFailed"
+
+
+def test_a_request_with_too_many_changes_has_lines_for_the_first_and_the_number_of_all():
+    bench = Bench(deletions(*(f"/v1/AUTH_a/c/{number}" for number in range(5))), changes_max=2)
+    bench.ask("POST")
+    assert [line.get("object") for line in bench.lines] == ["0", "1", "o"]
+    assert bench.lines[-1]["changes"] == 5
+
+
+def test_a_change_whose_name_is_not_utf8_has_its_path():
+    bench = Bench(deletions("/v1/AUTH_a/c/%FF" + "x" * 2000))
+    bench.ask("POST")
+    assert len(bench.lines[0]["path"]) == 1024 and "object" not in bench.lines[0]
+
+
+def test_a_change_after_the_client_has_gone_is_logged():
+    requests = []
+
+    def answer(request):
+        requests.append(request)
+        return Response(200)
+
+    bench = Bench(answer)
+    bench.ask("POST", complete=False)
+    deletions("/v1/AUTH_a/c/late")(requests[0])
+    assert [line["object"] for line in bench.lines] == ["o", "late"]
+
+
+def test_requests_that_ended_are_not_kept_by_their_environment():
+    bench = Bench()
+    request = Request("PUT", "/v1/AUTH_a/c/o")
+    bench.filter.handle(request).report_end(0, True)
+    assert environkeys.AUDIT_CHANGE not in request.env
+
+
+def test_without_an_audit_log_changes_are_reported_to_no_one():
+    assert deletions("/v1/AUTH_a/c/o")(Request("POST", "/v1/AUTH_a")).status == 200

@@ -108,6 +108,65 @@ def test_a_role_that_a_host_loses_ends_its_services(site):
     assert site.drift() == []
 
 
+TWO_PROXIES = INVENTORY.replace('roles = ["storage"]', 'roles = ["proxy", "storage"]', 1)
+
+
+def test_files_of_a_role_that_a_host_loses_are_removed(site):
+    site.apply(TWO_PROXIES)
+    before = dict(site.hosts.files["two"])
+    assert "host two: /etc/swift/proxy-server.conf is left from a former role" in site.drift()
+    plan, errors = site.apply()
+    removed = ["/etc/swift/proxy-server.conf", "/etc/memcached.conf"]
+    assert errors == [] and [f"host two: remove {path}" for path in removed] == [
+        line for line in plan.lines() if "remove" in line
+    ]
+    # memcached was configured for the proxy; services stop before their files go.
+    calls = [call for call in site.hosts.calls if call[1] == "two"]
+    assert ("remove", "two", removed) == calls[-1]
+    assert calls[-2][3] == ["swift-proxy-server!", "memcached!"]
+    assert set(before) - set(site.hosts.files["two"]) == set(removed)
+    assert site.drift() == []
+    site.apply()
+    assert site.hosts.calls == []
+
+
+def test_a_file_that_apply_did_not_write_stays(site):
+    site.apply(TWO_PROXIES)
+    site.hosts.spoil("two", "/etc/swift/proxy-server.conf")
+    site.hosts.files["two"]["/etc/swift/extra.conf"] = site.hosts.files["two"]["/etc/swift/swift.conf"]
+    plan, _errors = site.apply()
+    assert "/etc/swift/proxy-server.conf was changed by hand and stays" in plan.hosts[1].notes
+    assert {"/etc/swift/proxy-server.conf", "/etc/swift/extra.conf"} <= set(site.hosts.files["two"])
+    assert "/etc/memcached.conf" not in site.hosts.files["two"]
+
+
+def test_a_host_serves_its_devices_until_they_leave_the_rings(site):
+    fourth = (
+        '[[host]]\nname = "four"\naddress = "10.0.0.4"\nzone = 4\n'
+        'roles = ["storage"]\ndisks = [{ device = "sdb", weight = 100 }]\n'
+    )
+    site.apply(INVENTORY + fourth)
+    former = fourth.replace('["storage"]', "[]").replace('[{ device = "sdb", weight = 100 }]', "[]")
+    plan, _errors = site.apply(INVENTORY + former)
+    assert "swift-object-server!" in site.hosts.units["four"]
+    assert any("until its devices are removed" in note for note in plan.notes())
+    assert site.drift(INVENTORY + former) == []
+    # Nothing is left of it, so that it can leave the inventory.
+    site.apply(INVENTORY + former, remove=True)
+    assert site.hosts.units["four"] == set() and site.hosts.files["four"] == {}
+    assert site.drift(INVENTORY + former) == site.drift() == []
+
+
+def test_a_removal_that_failed_is_completed_by_the_next(site):
+    site.apply(TWO_PROXIES)
+    site.hosts.failing = {("remove", "two")}
+    assert site.apply()[1] == ["host two: remove failed: no route"]
+    site.hosts.failing = set()
+    site.apply()
+    assert site.hosts.calls[0][:2] == ("remove", "two")
+    assert site.drift() == []
+
+
 def test_a_file_and_a_unit_changed_by_hand_are_found_and_put_right(site):
     site.apply()
     site.hosts.spoil("two", "/etc/swift/object-server.conf")

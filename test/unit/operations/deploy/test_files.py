@@ -131,6 +131,7 @@ def test_daemons_of_a_cluster_run_on_the_first_storage_host(tmp_path):
     inventory = inventory_of(tmp_path)
     first, second, _third = (units_of(inventory, host) for host in inventory.hosts)
     only = {"swift-object-expirer", "swift-container-reconciler", "swift-proxy-server", "memcached"}
+    only.add("swift-health-history.timer")
     assert set(first) - set(second) == only
     assert {"swift.target", "swift-recon-cron.timer", "swift-object-reconstructor"} <= set(second)
 

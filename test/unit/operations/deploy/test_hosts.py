@@ -1,6 +1,9 @@
 """The way to hosts: any command that runs sh there, whose errors are one line without secrets."""
 
 import dataclasses
+import grp
+import os
+import pwd
 
 import pytest
 
@@ -74,3 +77,67 @@ def test_files_travel_as_standard_input_not_as_arguments(tmp_path, host):
     assert script.index("echo swift-a >>") < script.index("rename /etc/swift/swift.conf\n")
     assert "secret" not in (tmp_path / "script.words").read_text()
     assert "secret" not in repr(FILE)
+
+
+class Machine:
+    """A host whose /etc is a folder: scripts run here, with its paths in the place of theirs."""
+
+    def __init__(self, folder):
+        self.etc = folder / "etc"
+        (self.etc / "swift").mkdir(parents=True)
+        user, group = pwd.getpwuid(os.getuid()).pw_name, grp.getgrgid(os.getgid()).gr_name
+        self.owner = f"{user}:{group}"
+        shell = f"sed 's#/etc/#{self.etc}/#g' | sh -s"
+        self.access = remote(folder, "sh", "-c", shell, "x", user=group)
+        self.host = inventory_of(folder).hosts[0]
+
+    def file(self, name, content):
+        # A path outside of /etc in the archive's text cannot be changed by sed: it is in base64.
+        return HostFile(f"/etc/{name}", content, self.owner, "640")
+
+    def install(self, *files):
+        self.access.install(self.host, files, [])
+
+    def written(self):
+        found = self.access.inspect(self.host, [], []).written
+        return {path.removeprefix(f"{self.etc}/"): is_written for path, is_written in found.items()}
+
+    def remove(self, *names):
+        self.access.remove(self.host, [f"/etc/{name}" for name in names])
+
+    def texts(self):
+        return {
+            str(path.relative_to(self.etc)): path.read_text()
+            for path in self.etc.rglob("*")
+            if path.is_file() and not path.name.startswith(".")
+        }
+
+
+@pytest.fixture
+def machine(tmp_path):
+    return Machine(tmp_path)
+
+
+@pytest.mark.process
+def test_written_files_are_recorded_until_they_are_removed(machine):
+    first, second = "swift/a.conf", "swift/object-server/replication.conf"
+    machine.install(machine.file(first, b"1"), machine.file(second, b"1"))
+    machine.install(machine.file(first, b"2"))
+    assert machine.texts() == {first: "2", second: "1"}
+    assert machine.written() == {first: True, second: True}
+    (machine.etc / first).write_text("by hand")
+    assert machine.written() == {first: False, second: True}
+    machine.remove(second)
+    assert machine.written() == {first: False} and not (machine.etc / second).parent.exists()
+    machine.remove(first)
+    assert list((machine.etc / "swift").iterdir()) == []
+
+
+@pytest.mark.process
+def test_a_file_that_was_there_before_comes_back(machine):
+    (machine.etc / "memcached.conf").write_text("of the package")
+    for text in (b"ours", b"changed"):
+        machine.install(machine.file("memcached.conf", text))
+    machine.remove("memcached.conf")
+    assert machine.texts() == {"memcached.conf": "of the package"}
+    assert machine.written() == {}

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from swift.runtime.notify import READY, refusal_message
-from swift.runtime.service.handover import ENVIRONMENT_KEY, SocketHandover
+from swift.runtime.service.handover import ENVIRONMENT_KEY, SocketHandover, restart_command
 from swift.telemetry.log import silent_log
 
 
@@ -85,21 +85,21 @@ def test_addresses_are_told_apart_also_when_they_are_ipv6(listening):
 class Renewal:
     """A reload of a server whose command line is ``code`` for Python."""
 
-    def __init__(self, monkeypatch, sock, code, *, check_timeout_s=60.0):
+    def __init__(self, sock, code, *, check_timeout_s=60.0):
         self.environ = left({f"127.0.0.1:{sock.getsockname()[1]}": sock.fileno()})
-        self.handover = SocketHandover(self.environ, check_timeout_s=check_timeout_s)
+        command = [sys.executable, "-c", code]
+        self.handover = SocketHandover(self.environ, command=command, check_timeout_s=check_timeout_s)
         self.told = []
-        monkeypatch.setattr(sys, "orig_argv", ["python", "-c", code])
         self.handover.renew([], silent_log(), self.told.append)
 
 
-def test_a_configuration_check_that_does_not_end_refuses_the_reload(monkeypatch, listening):
-    renewal = Renewal(monkeypatch, listening, "import time; time.sleep(600)", check_timeout_s=0.2)
+def test_a_configuration_check_that_does_not_end_refuses_the_reload(listening):
+    renewal = Renewal(listening, "import time; time.sleep(600)", check_timeout_s=0.2)
     assert renewal.told == [refusal_message("the configuration check took longer than 0.2 s")]
 
 
-def test_a_configuration_check_that_fails_refuses_the_reload_with_its_last_line(monkeypatch, listening):
-    renewal = Renewal(monkeypatch, listening, "print('first'); raise SystemExit('no such filter')")
+def test_a_configuration_check_that_fails_refuses_the_reload_with_its_last_line(listening):
+    renewal = Renewal(listening, "print('first'); raise SystemExit('no such filter')")
     assert renewal.told == [refusal_message("no such filter")]
 
 
@@ -108,7 +108,7 @@ def test_a_next_image_that_cannot_be_executed_leaves_the_server_as_it_was(monkey
         raise OSError(errno.ENOMEM, "no memory")
 
     monkeypatch.setattr(os, "execv", failing_execv)
-    renewal = Renewal(monkeypatch, listening, "pass")
+    renewal = Renewal(listening, "pass")
     assert renewal.told == ["RELOADING=1", READY, refusal_message("[Errno 12] no memory")]
     assert renewal.environ == {}
     assert not os.get_inheritable(listening.fileno())
@@ -118,3 +118,61 @@ def test_inherited_workers_are_taken_once():
     handover = SocketHandover(left({}, [11]))
     assert handover.take_workers() == [11]
     assert handover.take_workers() == []
+
+
+@pytest.fixture
+def script(tmp_path):
+    def make(text, mode=0o755):
+        path = tmp_path / "swift-object-server"
+        path.write_text(text)
+        path.chmod(mode)
+        return str(path)
+
+    return make
+
+
+LONG = "/" + "x" * 200 + "/python"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("#!/opt/0.1/bin/python3\n", ["/opt/0.1/bin/python3"]),
+        ("#!/usr/bin/python3 -I\n", ["/usr/bin/python3", "-I"]),
+        ("#!/usr/bin/env python3\n", ["python3"]),
+        (f"#!/bin/sh\n'''exec' \"{LONG}\" \"$0\" \"$@\"\n' '''\n", [LONG]),
+    ],
+)
+def test_a_script_that_names_its_interpreter_is_executed_itself(script, text, words):
+    path = script(text)
+    assert restart_command([*words, path, "a.conf"], path, "/opt/0.1/bin/python3") == [path, "a.conf"]
+
+
+def test_an_interpreter_that_the_operator_named_is_kept(script):
+    path = script("#!/opt/0.1/bin/python3\n")
+    for words in (["/opt/swift/bin/python"], ["/opt/0.1/bin/python3", "-X", "dev"], ["python3"]):
+        told = restart_command([*words, path, "a.conf"], path, "/opt/swift/bin/python")
+        assert told == ["/opt/swift/bin/python", *words[1:], path, "a.conf"]
+
+
+def test_a_script_that_cannot_be_executed_is_left_to_its_interpreter(script):
+    for path in (script("#!/usr/bin/python3\n", 0o644), script("import swift\n")):
+        assert restart_command(["/usr/bin/python3", path], path, "/usr/bin/python3") == [
+            "/usr/bin/python3",
+            path,
+        ]
+
+
+def test_a_module_is_started_as_before():
+    words = ["python3", "-m", "swift.cli.object_server", "a.conf"]
+    assert restart_command(words, "/x/swift/cli/object_server.py", "/usr/bin/python3") == [
+        "/usr/bin/python3",
+        *words[1:],
+    ]
+
+
+def test_a_relative_script_is_found_from_any_directory(script, tmp_path, monkeypatch):
+    path = script("#!/usr/bin/python3\n")
+    monkeypatch.chdir(tmp_path)
+    name = "./swift-object-server"
+    assert restart_command(["/usr/bin/python3", name], name, "/usr/bin/python3") == [path]

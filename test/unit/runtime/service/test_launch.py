@@ -108,6 +108,18 @@ def test_commands_beside_the_running_one_come_first_if_they_can_be_run(bench):
     assert program_path(SERVICE.program) == str(beside)
 
 
+def test_commands_are_named_through_the_links_of_directories(bench, monkeypatch, tmp_path):
+    bench.write("")
+    (tmp_path / "current").symlink_to(bench.program.parent.parent)
+    (tmp_path / "sbin").mkdir()
+    (bench.program.parent / "swift-init").touch()
+    (tmp_path / "sbin/swift-init").symlink_to("../current/bin/swift-init")
+    for started in ("current/bin/swift-init", "sbin/swift-init"):
+        monkeypatch.setattr(sys, "argv", [str(tmp_path / started)])
+        found = program_path(SERVICE.program)
+        assert os.path.normpath(found) == str(tmp_path / "current/bin" / SERVICE.program)
+
+
 def test_limits_that_cannot_be_raised_are_named_with_both_numbers():
     class Fixed:
         def getrlimit(self, _kind):

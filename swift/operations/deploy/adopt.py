@@ -1,0 +1,280 @@
+"""The adoption of a cluster that was made by hand: an inventory and a state directory from its files.
+
+Read are swift.conf, the builders, and the users of tempauth, in a configuration directory. What an inventory
+cannot express is refused, so that the first ``plan`` changes neither devices nor policies.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from swift.base.errors import ConfigError
+from swift.config.cluster import ClusterConfig, read_cluster_config
+from swift.config.files import raw_sections
+from swift.middleware.tempauth.users import User, parse_users
+from swift.operations.deploy.inventory import CONF_FILES, PORTS, Inventory, parse_inventory
+from swift.operations.deploy.rings import RingSource, RingUpdate, update_rings
+from swift.operations.deploy.state import Secrets
+from swift.policy.policy import Policies, Policy
+from swift.ring.builder import RingBuilder
+from swift.ring.device import DeviceRecord
+from swift.ring.ringfile import encode, load_table
+
+_HEADER = "# Adopted by swift-deploy from {}. Secrets are in the state directory beside this file.\n"
+#: Options of a policy that an inventory has as keys of its own.
+_POLICY_KEYS = (
+    *("name", "default", "policy_type", "ec_type"),
+    *("ec_num_data_fragments", "ec_num_parity_fragments"),
+)
+
+
+class AdoptError(ConfigError):
+    """A cluster cannot be adopted; the text says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Adopted:
+    """An inventory with its secrets and rings; ``notes`` are sentences for the operator."""
+
+    text: str
+    inventory: Inventory
+    secrets: Secrets
+    rings: tuple[RingUpdate, ...]
+    notes: tuple[str, ...]
+
+
+def adopt(swift_dir: str, proxies: Sequence[str], path: str) -> Adopted:
+    """Return what an inventory at ``path`` says of the cluster of a configuration directory.
+
+    Nothing is written. ``proxies`` are the addresses of proxies, which no file lists. Raises ``SwiftError``
+    and OSError.
+    """
+    config = read_cluster_config(os.path.join(swift_dir, "swift.conf"))
+    policies = Policies.parse(config.sections, source=config.path)
+    names = ["account", "container", *(policy.ring_name for policy in policies)]
+    builders = {name: _load_builder(swift_dir, name) for name in names}
+    users = _users(os.path.join(swift_dir, "proxy-server.conf"))
+    text = "\n".join(_lines(config, policies, builders, users, proxies))
+    inventory = parse_inventory(tomllib.loads(text), path)
+    hashes = config.sections["swift-hash"]
+    secrets = Secrets(
+        hashes.get("swift_hash_path_prefix", ""),
+        hashes.get("swift_hash_path_suffix", ""),
+        {f"{user.account}:{user.name}": user.key for user in users},
+    )
+    rings = tuple(
+        RingUpdate(name, builder, encode(builder.table(), f"{name}.ring.gz"), ("adopt",), ())
+        for name, builder in builders.items()
+    )
+    return Adopted(text, inventory, secrets, rings, tuple(_notes(inventory, swift_dir)))
+
+
+def _load_builder(swift_dir: str, name: str) -> RingBuilder:
+    """Return the builder of a ring, if it agrees with the ring file beside it."""
+    path, ring = (os.path.join(swift_dir, f"{name}.{suffix}") for suffix in ("builder", "ring.gz"))
+    try:
+        builder = RingBuilder.load(path)
+    except FileNotFoundError:
+        raise AdoptError(
+            f"{path} is missing: copy it from the machine where rings are made; "
+            f"if it is lost, run: swift-ring-builder {path} write_builder"
+        )
+    if builder.rows is None or builder.devs_changed:
+        raise AdoptError(
+            f"{path} has changes that wait for a rebalance: rebalance it, and distribute its ring"
+        )
+    if os.path.exists(ring) and [row.tolist() for row in load_table(ring).rows] != [
+        row.tolist() for row in builder.rows
+    ]:
+        raise AdoptError(
+            f"{path} and {ring} differ: use the builder of this ring, or distribute the builder's ring"
+        )
+    return builder
+
+
+def _users(path: str) -> list[User]:
+    """Return the users of tempauth; none without the file or the section."""
+    if not os.path.exists(path):
+        return []
+    return list(parse_users(raw_sections(path).get("filter:tempauth", {})).values())
+
+
+# --- the text of the inventory ------------------------------------------------------------------------
+
+
+def _lines(
+    config: ClusterConfig,
+    policies: Policies,
+    builders: Mapping[str, RingBuilder],
+    users: Sequence[User],
+    proxies: Sequence[str],
+) -> Iterator[str]:
+    yield _HEADER.format(os.path.dirname(config.path))
+    yield "[cluster]"
+    for key in ("part_power", "min_part_hours", "overload"):
+        values = {name: getattr(builder, key) for name, builder in builders.items()}
+        yield f"{key} = {_number(_common(values, key))}"
+    yield "\n[storage]"
+    replicas = _common({name: builders[name].replicas for name in ("account", "container")}, "replicas")
+    yield f"replicas = {_number(replicas)}"
+    for kind in PORTS:
+        devices = {
+            f"{dev['ip']}/{dev['device']} of {name}": dev["port"]
+            for name, builder in builders.items()
+            if name.partition("-")[0] == kind
+            for dev in builder.live_devs
+        }
+        yield f"{kind}_port = {_common(devices, 'port')}"
+    if users:
+        yield "\n[proxy.users]"
+        for user in users:
+            yield f"{_text(f'{user.account}:{user.name}')} = {_text_list(user.groups)}"
+    for policy in policies:
+        yield from _policy_lines(policy, builders[policy.ring_name].replicas)
+    yield from _conf_lines(config)
+    yield from _host_lines(builders, proxies)
+
+
+def _common(values: Mapping[str, object], key: str) -> object:
+    """Return the value that all rings share."""
+    if len(set(values.values())) > 1:
+        found = ", ".join(f"{name} has {value}" for name, value in values.items())
+        raise AdoptError(f"an inventory has one {key}: {found}")
+    return next(iter(values.values()))
+
+
+def _policy_lines(policy: Policy, replicas: float) -> Iterator[str]:
+    yield "\n[[policy]]"
+    yield f"name = {_text(policy.name)}"
+    yield f"index = {policy.index}"
+    if policy.is_default:
+        yield "default = true"
+    if policy.ec is None:
+        yield f"replicas = {_number(replicas)}"
+        return
+    if policy.ec.duplication != 1:
+        raise AdoptError(f"policy {policy.name} has ec_duplication_factor, which an inventory does not have")
+    if replicas != policy.ec.data + policy.ec.parity:
+        raise AdoptError(
+            f"policy {policy.name}: its ring has {replicas:g} replicas, not one for each fragment"
+        )
+    yield f"data = {policy.ec.data}"
+    yield f"parity = {policy.ec.parity}"
+    yield f"ec_type = {_text(policy.ec.ec_type)}"
+
+
+def _conf_lines(config: ClusterConfig) -> Iterator[str]:
+    """Yield the options of swift.conf that have no key in an inventory."""
+    for section, options in raw_sections(config.path).items():
+        is_policy = section.startswith("storage-policy:")
+        kept = {
+            name: value
+            for name, value in options.items()
+            if not name.startswith("swift_hash_path_") and not (is_policy and name in _POLICY_KEYS)
+        }
+        if kept:
+            yield f'\n[conf."swift.conf".{_text(section)}]'
+            for name, value in kept.items():
+                yield f"{_text(name)} = {_text(value)}"
+
+
+def _host_lines(builders: Mapping[str, RingBuilder], proxies: Sequence[str]) -> Iterator[str]:
+    if not proxies:
+        raise AdoptError("no file lists the proxies: name each of them with --proxy ADDRESS")
+    hosts: dict[str, dict[str, dict[str, DeviceRecord]]] = {}
+    for ring, builder in builders.items():
+        for dev in builder.live_devs:
+            records = hosts.setdefault(dev["ip"], {}).setdefault(dev["device"], {})
+            if ring in records:
+                raise AdoptError(f"ring {ring} has {dev['ip']}/{dev['device']} twice")
+            records[ring] = dev
+    for address, disks in hosts.items():
+        yield from _storage_host_lines(address, disks, tuple(builders), address in proxies)
+    for address in proxies:
+        if address not in hosts:
+            yield from _host_head(address, '["proxy"]')
+            yield "zone = 1"
+
+
+def _host_head(address: str, roles: str) -> Iterator[str]:
+    yield "\n[[host]]"
+    yield f"name = {_text(address.replace(':', '-').strip('-'))}"
+    yield f"address = {_text(address)}"
+    yield f"roles = {roles}"
+
+
+def _storage_host_lines(
+    address: str, disks: Mapping[str, Mapping[str, DeviceRecord]], rings: Sequence[str], is_proxy: bool
+) -> Iterator[str]:
+    records = {f"{ring}/{name}": dev for name, devs in disks.items() for ring, dev in devs.items()}
+    yield from _host_head(address, '["proxy", "storage"]' if is_proxy else '["storage"]')
+    replication = _common(
+        {name: dev.get("replication_ip") or dev["ip"] for name, dev in records.items()},
+        "replication_ip of a host",
+    )
+    if replication != address:
+        yield f"replication_address = {_text(str(replication))}"
+    for name, dev in records.items():
+        if (dev.get("replication_port") or dev["port"]) != dev["port"]:
+            raise AdoptError(
+                f"{address}/{name} has another replication_port than port: an inventory has one for both"
+            )
+    places = [(dev["region"], dev["zone"]) for dev in records.values()]
+    region, zone = max(sorted(set(places)), key=places.count)
+    yield f"region = {region}"
+    yield f"zone = {zone}"
+    yield "disks = ["
+    for name, devs in sorted(disks.items()):
+        yield f"    {{ {', '.join(_disk_keys(name, devs, rings, (region, zone)))} }},"
+    yield "]"
+
+
+def _disk_keys(
+    name: str, devs: Mapping[str, DeviceRecord], rings: Sequence[str], place: tuple[int, int]
+) -> Iterator[str]:
+    yield f"device = {_text(name)}"
+    weights = {ring: float(dev["weight"]) for ring, dev in devs.items()}
+    if set(devs) == set(rings) and len(set(weights.values())) == 1:
+        yield f"weight = {_number(next(iter(weights.values())))}"
+    else:
+        pairs = ", ".join(f"{ring} = {_number(weight)}" for ring, weight in weights.items())
+        yield f"weights = {{ {pairs} }}"
+    found = _common(
+        {f"{ring}/{name}": (dev["region"], dev["zone"]) for ring, dev in devs.items()}, "zone of a disk"
+    )
+    if found != place:
+        region, zone = next((dev["region"], dev["zone"]) for dev in devs.values())
+        yield f"region = {region}, zone = {zone}"
+
+
+def _text(value: str) -> str:
+    """Return a string of TOML."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _text_list(values: Sequence[str]) -> str:
+    return f"[{', '.join(map(_text, values))}]"
+
+
+def _number(value: object) -> str:
+    assert isinstance(value, int | float), "rings have numbers"
+    return str(int(value)) if value == int(value) else repr(value)
+
+
+# --- what remains to be done --------------------------------------------------------------------------
+
+
+def _notes(inventory: Inventory, swift_dir: str) -> Iterator[str]:
+    source = RingSource(lambda name: RingBuilder.load(os.path.join(swift_dir, f"{name}.builder")))
+    for ring in update_rings(inventory, source, remove=False, go_on=False):
+        yield from (f"ring {ring.name}: apply will {change}" for change in ring.changes)
+    for name in CONF_FILES:
+        if name != "swift.conf" and os.path.exists(os.path.join(swift_dir, name)):
+            yield (
+                f"{name}: its options are not adopted; copy those that you changed to "
+                f'[conf."{name}"."SECTION"], and compare with plan'
+            )
