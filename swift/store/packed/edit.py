@@ -213,7 +213,7 @@ class PackedEdit:
         header = header._replace(references=references, also_partition=self._next_partition)
         place.device.commit(Change(record._replace(header=header), updates))
         for update in updates:
-            unlink_removed(place, update)
+            unlink_removed(place, update, header.name if header.external and update.adds else "")
 
     def _update(self, partition: int, header: Header, *, cleans: bool, commits: bool) -> Update:
         place = self._place
@@ -293,10 +293,10 @@ def remove(place: Place, partition: int, entries: list[Entry]) -> None:
     unlink_removed(place, update)
 
 
-def unlink_removed(place: Place, update: Update) -> None:
-    """Remove the files of entries that are gone, unless another partition has them still."""
+def unlink_removed(place: Place, update: Update, new_name: str = "") -> None:
+    """Remove the files of entries that are gone; ``new_name`` is that of a file which came in their place."""
     for entry in update.removed:
-        if entry.external and all(each.name != entry.name for each in update.kept):
+        if entry.external and entry.name not in (new_name, *(each.name for each in update.kept)):
             _unlink(place, entry.name, update.partition)
 
 
