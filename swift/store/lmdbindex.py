@@ -96,6 +96,9 @@ class Index(Protocol):
     def writing(self) -> AbstractContextManager[Writing]:
         """Change it; an exception within the block changes nothing."""
 
+    def discard(self) -> None:
+        """Throw it away because what it holds is wrong; each of its users opens a new one."""
+
     def close(self, *, is_last: bool) -> None:
         """Give it up; the last user leaves it so that it survives a boot."""
 
@@ -274,6 +277,10 @@ class LmdbIndex:
         except OSError:
             # It is gone, or nothing can be opened there anyhow.
             return
+
+    def discard(self) -> None:
+        """See ``Index``."""
+        self._throw_away(self._in_use())
 
     def get(self, key: bytes) -> bytes | None:
         """See ``Index``."""

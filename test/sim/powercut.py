@@ -10,6 +10,9 @@ journalling filesystem keeps, and no kinder:
 * A rename is one change: it is kept in both directories or in none, and durable once either was synced.
 * Bytes and attributes are durable once the file was synced (``fdatasync``: bytes only). Until then the bytes
   may be all, none, zeros, cut short or half there, and each attribute may be there or not.
+* A file that is written in the middle (``pwrite``) is a row of sectors: of each the device has what was
+  synced or what any later write made of it, and the size is any that the file had since. What was never
+  written below the size reads as zeros.
 * Changes apply in order: what is kept of later changes lies over what is kept of earlier ones.
 """
 
@@ -21,13 +24,17 @@ import os
 import random
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count, product
 from types import SimpleNamespace
 
 from swift.platform.disk import Boot, Disk
 
 ROOT = 1
+#: What a device writes as a whole, bytes.
+SECTOR = 512
+#: Ways of each moment to tear the writes of a file that are chosen at random.
+TORN_AT_RANDOM = 6
 #: Every disk that is mounted is another run of the kernel.
 _boots = count()
 
@@ -50,16 +57,20 @@ class Inode:
     attributes: dict[str, bytes] = field(default_factory=dict)
     synced_data: bytes = b""
     synced_attributes: dict[str, bytes] = field(default_factory=dict)
+    #: Offset and bytes of each ``pwrite`` since the last sync.
+    writes: list[tuple[int, bytes]] = field(default_factory=list)
 
     @property
     def is_dirty(self) -> bool:
         """Whether a power cut may change it."""
         return self.data != self.synced_data or self.attributes != self.synced_attributes
 
-    def variants(self) -> list[tuple[bytes, dict[str, bytes]]]:
+    def variants(self, chooser: random.Random) -> list[tuple[bytes, dict[str, bytes]]]:
         """What may be left of a file: every way its bytes and its attributes may be."""
         bodies = [self.synced_data]
-        if self.data != self.synced_data:
+        if self.writes:
+            bodies += torn_writes(self.synced_data, self.writes, chooser)
+        elif self.data != self.synced_data:
             half = (len(self.data) + 1) // 2
             torn = self.data[:half] + bytes(len(self.data) - half)
             bodies += [self.data, bytes(len(self.data)), self.data[:half], torn]
@@ -77,6 +88,42 @@ class Inode:
             found.append(attributes)
         pairs = list(product(bodies, found))
         return [pair for position, pair in enumerate(pairs) if pair not in pairs[:position]]
+
+
+def torn_writes(synced: bytes, writes: list[tuple[int, bytes]], chooser: random.Random) -> list[bytes]:
+    """What a device may have of a file after writes that were not synced; the last one is all of it."""
+    versions = [synced]
+    for offset, data in writes:
+        before = versions[-1].ljust(offset, b"\0")
+        versions.append(before[:offset] + data + before[offset + len(data) :])
+    size = len(versions[-1])
+    sectors = range(0, size, SECTOR)
+    last = min(offset for offset, _ in writes[-1:]) // SECTOR * SECTOR
+
+    def mixed(number_of: Callable[[int], int], length: int) -> bytes:
+        found = bytearray()
+        for begin in sectors:
+            piece = versions[number_of(begin)][begin : begin + SECTOR]
+            found += piece.ljust(min(SECTOR, size - begin), b"\0")
+        return bytes(found[:length])
+
+    newest = len(versions) - 1
+    found = [versions[0].ljust(size, b"\0"), versions[newest - 1], versions[newest - 1].ljust(size, b"\0")]
+    # Without the first sector of the last write; with nothing but that one.
+    found.append(mixed(lambda begin: newest - (begin == last), size))
+    found.append(mixed(lambda begin: newest - (begin != last), size))
+    for _ in range(TORN_AT_RANDOM):
+        share = chooser.random()
+        chosen = {
+            begin: chooser.randrange(newest + 1) if chooser.random() < share else newest for begin in sectors
+        }
+        length = size if chooser.random() < 0.7 else len(chooser.choice(versions))
+        found.append(mixed(chosen.__getitem__, length))
+    for _ in range(2):
+        # In order up to a sector.
+        end = chooser.randrange(0, size + SECTOR, SECTOR)
+        found.append(mixed(lambda begin, end=end: newest if begin < end else newest - 1, size))
+    return [*found, versions[newest]]
 
 
 @dataclass(slots=True)
@@ -136,6 +183,8 @@ class SimulatedDisk(Disk):
         self._changes: list[Change] = []
         self._open: dict[int, list[int]] = {}
         self._locks: dict[int, int] = {}
+        #: Locked bytes of files, with the descriptor that has each.
+        self._byte_locks: dict[tuple[int, int], int] = {}
         self._next_fd = 100
         self._boot = Boot(f"boot-{next(_boots)}", 1.0)
         #: Change times of directories, now and as they were when all was durable.
@@ -164,12 +213,54 @@ class SimulatedDisk(Disk):
         self._base_times = dict(self._times)
         for inode in self._inodes.values():
             inode.synced_data, inode.synced_attributes = inode.data, dict(inode.attributes)
+            inode.writes.clear()
 
     def restart_process(self) -> None:
         """The process is gone, and with it its descriptors and locks; the kernel and its cache live on."""
         self._open.clear()
         self._locks.clear()
+        self._byte_locks.clear()
         self.lives = -1
+
+    def forked(self) -> SimulatedDisk:
+        """The same disk and page cache, as a process finds them after all others were killed."""
+        disk = SimulatedDisk(self.top, unnamed=self.unnamed)
+        for number, inode in self._inodes.items():
+            entries = None if inode.entries is None else dict(inode.entries)
+            disk._inodes[number] = Inode(
+                number,
+                entries,
+                inode.data,
+                dict(inode.attributes),
+                inode.synced_data,
+                dict(inode.synced_attributes),
+                list(inode.writes),
+            )
+        disk._base = {number: dict(entries) for number, entries in self._base.items()}
+        disk._changes = [replace(change) for change in self._changes]
+        disk._times, disk._base_times = dict(self._times), dict(self._base_times)
+        disk._moment, disk._boot = self._moment, self._boot
+        return disk
+
+    def page_cache(self) -> tuple[object, ...]:
+        """What processes see: equal for equal trees of files."""
+        return self._seen(ROOT)
+
+    def _seen(self, number: int) -> tuple[object, ...]:
+        inode = self._inodes[number]
+        if inode.entries is not None:
+            return tuple((name, self._seen(inode.entries[name])) for name in sorted(inode.entries))
+        return (inode.data, len(inode.writes), tuple(sorted(inode.attributes.items())))
+
+    def inode_number(self, fd: int) -> int:
+        """The number of the inode of an open file."""
+        return self._of(fd).number
+
+    def pwrite_at(self, number: int, data: bytes | memoryview, offset: int) -> None:
+        """Write into an inode, as a process does that has it open."""
+        fd = self._descriptor(self._inodes[number])
+        self.pwrite(fd, data, offset)
+        self.close(fd)
 
     def crash_states(self, limit: int, chooser: random.Random) -> Iterator[Image]:
         """What the device may hold when the power goes now: all of it, or ``limit`` chosen samples."""
@@ -177,7 +268,7 @@ class SimulatedDisk(Disk):
         named = {inode for change in self._changes for _, _, inode in change.come}
         named.update(inode for entries in self._base.values() for inode in entries.values())
         dirty = [self._inodes[number] for number in sorted(named) if self._inodes[number].is_dirty]
-        variants = [inode.variants() for inode in dirty if inode.entries is None]
+        variants = [inode.variants(chooser) for inode in dirty if inode.entries is None]
         numbers = [inode.number for inode in dirty if inode.entries is None]
         sizes = [2] * len(pending) + [len(each) for each in variants]
         for choice in _choices(sizes, limit, chooser):
@@ -319,6 +410,19 @@ class SimulatedDisk(Disk):
         opened = self._open.pop(fd, None)
         if opened is not None and self._locks.get(opened[0]) == fd:
             del self._locks[opened[0]]
+        for place in [place for place, owner in self._byte_locks.items() if owner == fd]:
+            del self._byte_locks[place]
+
+    def lock_byte(self, fd: int, offset: int) -> bool:
+        """See ``Disk``."""
+        self._alive()
+        return self._byte_locks.setdefault((self._of(fd).number, offset), fd) == fd
+
+    def unlock_byte(self, fd: int, offset: int) -> None:
+        """See ``Disk``."""
+        self._alive()
+        if self._byte_locks.get((self._of(fd).number, offset)) == fd:
+            del self._byte_locks[self._of(fd).number, offset]
 
     def read(self, fd: int, size: int) -> bytes:
         """See ``os.read``."""
@@ -342,6 +446,19 @@ class SimulatedDisk(Disk):
         inode.data += bytes(data)
         return len(data)
 
+    def pwrite(self, fd: int, data: bytes | memoryview, offset: int) -> int:
+        """See ``os.pwrite``."""
+        self._changing()
+        inode = self._of(fd)
+        piece, before = bytes(data), inode.data.ljust(offset, b"\0")
+        inode.data = before[:offset] + piece + before[offset + len(piece) :]
+        inode.writes.append((offset, piece))
+        return len(piece)
+
+    def now_ns(self) -> int:
+        """A clock that goes on with every change."""
+        return self._moment + 1
+
     def truncate(self, fd: int, size: int) -> None:
         """See ``os.ftruncate``."""
         self._changing()
@@ -362,6 +479,7 @@ class SimulatedDisk(Disk):
             st_mode=stat.S_IFREG if inode.entries is None else stat.S_IFDIR,
             st_size=len(inode.data),
             st_ino=inode.number,
+            st_dev=1,
             st_mtime=0.0,
             st_ctime_ns=self._times.get(inode.number, 0),
             st_mtime_ns=self._times.get(inode.number, 0),
@@ -388,6 +506,7 @@ class SimulatedDisk(Disk):
         self._changing()
         inode = self._of(fd)
         inode.synced_data, inode.synced_attributes = inode.data, dict(inode.attributes)
+        inode.writes.clear()
         for change in self._changes:
             if inode.number in change.directories():
                 change.is_durable = True
@@ -397,6 +516,7 @@ class SimulatedDisk(Disk):
         self._changing()
         inode = self._of(fd)
         inode.synced_data = inode.data
+        inode.writes.clear()
 
     def sync_filesystem(self, fd: int) -> None:
         """Make everything durable."""

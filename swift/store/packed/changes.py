@@ -49,10 +49,11 @@ class Change:
 
 
 class Tally:
-    """Bytes by which the live records of volumes become more or fewer."""
+    """Bytes by which the live records of volumes become more or fewer, and volumes that are closed."""
 
     def __init__(self) -> None:
         self._bytes: dict[int, int] = {}
+        self._closed: set[int] = set()
 
     def add(self, entry: Entry) -> None:
         """Count a record that became live."""
@@ -64,19 +65,27 @@ class Tally:
         volume = entry.position.volume
         self._bytes[volume] = self._bytes.get(volume, 0) - entry.read_bytes
 
+    def close(self, volume: int) -> None:
+        """Let nothing more be appended to a volume."""
+        self._closed.add(volume)
+
     def write(self, writing: Writing, ends: dict[int, int]) -> None:
         """Add it to the rows of the volumes; ``ends`` has new ends of some, bytes."""
         # Files that no record is about yet are in volume 0.
         self._bytes.pop(0, None)
-        for volume in self._bytes.keys() | ends.keys():
+        for volume in self._bytes.keys() | ends.keys() | self._closed:
             row = rows.read_volume(writing, volume)
             live = max(row.live_bytes + self._bytes.get(volume, 0), 0)
-            rows.write_volume(writing, volume, rows.VolumeRow(max(row.end, ends.get(volume, 0)), live))
+            end, is_closed = max(row.end, ends.get(volume, 0)), row.is_closed or volume in self._closed
+            rows.write_volume(writing, volume, rows.VolumeRow(end, live, is_closed))
 
 
-def apply(writing: Writing, spaces: Spaces, changes: list[Change], ends: dict[int, int], now_ns: int) -> None:
-    """Put changes whose records are durable into the index."""
-    tally = Tally()
+def apply(writing: Writing, spaces: Spaces, changes: list[Change], ends: dict[int, int], now_ns: int) -> bool:
+    """Put changes whose records are durable into the index.
+
+    Return False if the index believed in a record that does not count: what that made obsolete lacks.
+    """
+    tally, is_right = Tally(), True
     for change in changes:
         header = change.header
         for update in change.updates:
@@ -102,8 +111,9 @@ def apply(writing: Writing, spaces: Spaces, changes: list[Change], ends: dict[in
                 writing.delete(key)
             rows.touch_partition(writing, header.policy, update.partition, now_ns)
         if header.kind is Kind.UNWANTED:
-            _remove_references(writing, spaces, header, tally)
+            is_right = not _remove_references(writing, spaces, header, tally) and is_right
     tally.write(writing, ends)
+    return is_right
 
 
 def _replace(writing: Writing, spaces: Spaces, change: Change, update: Update, tally: Tally) -> None:
@@ -124,9 +134,12 @@ def _replace(writing: Writing, spaces: Spaces, change: Change, update: Update, t
         writing.put(key, encode_entries([*(entry for entry in found if entry not in gone), copy]))
 
 
-def _remove_references(writing: Writing, spaces: Spaces, header: Header, tally: Tally) -> None:
-    """Take what a record references out of the index, if it is there."""
+def _remove_references(writing: Writing, spaces: Spaces, header: Header, tally: Tally) -> bool:
+    """Take what a record references out of the index; return True if any was there."""
+    was_there = False
     for partition, position in header.references:
+        # An index made again must not have another record at a position that does not count.
+        tally.close(position.volume)
         key = spaces.find(writing, header.policy, partition, header.hash)
         value = None if key is None else writing.get(key)
         if key is None or not value:
@@ -140,3 +153,5 @@ def _remove_references(writing: Writing, spaces: Spaces, header: Header, tally: 
             writing.delete(key)
         elif kept != entries:
             writing.put(key, encode_entries(kept))
+        was_there = was_there or kept != entries
+    return was_there

@@ -22,7 +22,7 @@ from swift.base.timestamp import ZERO
 from swift.green import ThreadPool, in_green_thread
 from swift.platform.batches import GreenBatches, ThreadBatches
 from swift.platform.disk import Disk
-from swift.platform.durable import make_directories
+from swift.platform.durable import make_directories, replace_file
 from swift.platform.locks import file_lock
 from swift.platform.syncing import sync_directory
 from swift.store.lmdbindex import Index, IndexFailed
@@ -31,13 +31,14 @@ from swift.store.packed.changes import Change, apply
 from swift.store.packed.entry import Entry, decode_entries
 from swift.store.packed.locks import ObjectLocks
 from swift.store.packed.record import ALIGNMENT, Header, Kind, Position, Record, Reference
-from swift.store.packed.recovery import Recovery, Unwanted
+from swift.store.packed.recovery import Recovery, Unwanted, has_tail
 from swift.store.packed.rows import Spaces
-from swift.store.packed.volumes import Appender, StoredRecord, Volumes
+from swift.store.packed.volumes import Appender, OpenVolume, StoredRecord, Volumes
 
 DIRECTORY = "packed"
 _LOCK = "lock"
 _OPENING = "opening"
+_UNINDEXED = "unindexed-"
 #: A process that opens a device may wait for another one that makes the index again.
 OPENING_TIMEOUT_S = 3600.0
 #: Attempts to use an index that others replace.
@@ -84,10 +85,14 @@ class PackedDevice:
         for parent in make_directories(disk, self.directory, below=path):
             sync_directory(disk, parent)
         self.volumes = Volumes(disk, self.directory, device_path=path)
-        self.locks = ObjectLocks(disk, f"{self.directory}/{_LOCK}")
+        self.locks = ObjectLocks(disk, f"{self.directory}/{_LOCK}", self._catch_up)
+        #: True if records of this process are durable and could not be indexed.
+        self._is_behind = False
         self._appender: Appender | None = None
         #: Records that were not acknowledged but may be durable; the next batch says that they are gone.
         self._unwanted: list[Unwanted] = []
+        #: Volumes with such records; no other process may append to them until then.
+        self._given_up: list[OpenVolume] = []
         self._writing = threading.RLock()
         self._checked_s = 0.0
         threads = ThreadPool(1, "commit")
@@ -100,12 +105,19 @@ class PackedDevice:
         #: True when the directory of the engine is another one now: the device was wiped or replaced.
         self.is_stale = False
         self._identity = self._directory_identity()
-        self.index, self.spaces = self._opened()
-        with self._writing:
-            self._disown()
         self._unindexed: set[int] = set()
         self._as_files: set[int] = set()
-        self._learn()
+        try:
+            self.index, self.spaces = self._opened()
+            with self._writing:
+                self._disown()
+            self._learn()
+        except IndexFailed as error:
+            self.locks.close()
+            raise OSError(f"the index of {path} cannot be used: {error}")
+        except BaseException:
+            self.locks.close()
+            raise
 
     def _directory_identity(self) -> tuple[int, int] | None:
         try:
@@ -155,15 +167,44 @@ class PackedDevice:
         spaces = Spaces()
         with file_lock(self._disk, f"{self.directory}/{_OPENING}", OPENING_TIMEOUT_S):
             index = self._open_index(self.directory)
-            recovery = Recovery(self._disk, self.volumes, index, spaces, self._notice)
-            if not rows.is_complete(index):
-                recovery.rebuild(self._policies_with_files())
-            appender = self._appender
-            if appender is not None:
-                recovery.replay(appender.volume)
-            mine = None if appender is None else appender.volume.number
-            self._unwanted.extend(recovery.replay_tails(mine))
+            try:
+                self._mark_unindexed()
+                identity = self.volumes.identity()
+                if rows.owner(index) not in (None, identity):
+                    self._notice(f"the index of {self.path} is of other volumes; it is made again")
+                    index.discard()
+                    index.close(is_last=False)
+                    index = self._open_index(self.directory)
+                self._complete(index, spaces, identity)
+            except BaseException:
+                with suppress(IndexFailed):
+                    index.close(is_last=False)
+                raise
         return index, spaces
+
+    def _unindexed_marks(self) -> list[int]:
+        """Return the policies of which there may be files that no record is about. Raises OSError."""
+        names = self._disk.listdir(self.directory)
+        return [int(name[len(_UNINDEXED) :]) for name in names if name.startswith(_UNINDEXED)]
+
+    def _mark_unindexed(self) -> None:
+        """Note of which policies the file engine may have written files; before this engine writes anything.
+
+        That is said by files of their own: the index may be lost, and a file without a record may also be
+        one that was superseded. Raises OSError.
+        """
+        if self.volumes.has_identity() or self.volumes.numbers():
+            return
+        for policy in self._policies_with_files():
+            replace_file(self._disk, f"{self.directory}/{_UNINDEXED}{policy}", b"")
+
+    def set_indexed(self, policy: int) -> None:
+        """Note that every file of a policy has a record. Raises OSError."""
+        self.change_index(lambda writing: rows.set_unindexed(writing, policy, False))
+        with suppress(FileNotFoundError):
+            self._disk.unlink(f"{self.directory}/{_UNINDEXED}{policy}")
+        sync_directory(self._disk, self.directory)
+        self._learn()
 
     def _policies_with_files(self) -> list[int]:
         """Return the indexes of the policies of which the device has directories."""
@@ -175,6 +216,18 @@ class PackedDevice:
                 found.append(int(number or 0))
         return found
 
+    def _complete(self, index: Index, spaces: Spaces, identity: bytes) -> None:
+        """Index what is in the volumes and not in the index."""
+        never = [each.position for each in self._unwanted]
+        recovery = Recovery(self._disk, self.volumes, index, spaces, self._notice, never)
+        if not rows.is_complete(index):
+            recovery.rebuild(identity, self._unindexed_marks())
+        appender = self._appender
+        if appender is not None:
+            recovery.replay_own(appender)
+        mine = None if appender is None else appender.volume.number
+        self._unwanted.extend(recovery.replay_tails(mine))
+
     def _reopen(self, failed: Index) -> None:
         """Open the index that took the place of a failed one. Raises ``IndexFailed``, OSError."""
         with self._writing:
@@ -183,6 +236,8 @@ class PackedDevice:
                 raise FileNotFoundError(errno.ENOENT, "the directory was replaced", self.directory)
             if self.index is failed:
                 self.index, self.spaces = self._opened()
+                with suppress(IndexFailed):
+                    failed.close(is_last=False)
 
     def read_index(self, work: Callable[[Index, Spaces], T]) -> T:
         """Return what ``work`` returns, with another index if this one cannot be used. Raises OSError."""
@@ -247,6 +302,7 @@ class PackedDevice:
         """Write, sync and index a batch; failures are told through its members."""
         with self._writing:
             try:
+                self._take_up()
                 self._disown()
                 while changes:
                     appender = self._appender_for(changes[0].record.total_bytes)
@@ -257,6 +313,22 @@ class PackedDevice:
                 for change in changes:
                     change.error = error
         return True
+
+    def _catch_up(self) -> None:
+        """Index what was written but could not be indexed then; called before an object is changed."""
+        if self._is_behind:
+            with self._writing:
+                self._take_up()
+
+    def _take_up(self) -> None:
+        appender = self._appender
+        if appender is not None and appender.published < appender.end:
+
+            def replay(index: Index, spaces: Spaces) -> None:
+                Recovery(self._disk, self.volumes, index, spaces, self._notice).replay_own(appender)
+
+            self.read_index(replay)
+        self._is_behind = False
 
     def _append(self, appender: Appender, changes: list[Change]) -> None:
         nonce, batch_unit = appender.volume.nonce, appender.end // ALIGNMENT
@@ -283,14 +355,22 @@ class PackedDevice:
                 # It was opened again, and this volume with it.
                 return
             with index.writing() as writing:
-                apply(writing, spaces, changes, {number: end}, self._disk.now_ns())
+                is_right = apply(writing, spaces, changes, {number: end}, self._disk.now_ns())
+            if not is_right:
+                # Another process made it in between.
+                index.discard()
             # Another process may have begun to make it again before these records were written.
             if not index.is_current():
                 raise IndexFailed("the index was replaced")
             self._check_now_and_then(index)
 
         first = self.index
-        self.read_index(publish)
+        try:
+            self.read_index(publish)
+        except BaseException:
+            self._is_behind = True
+            raise
+        appender.published = end
 
     def _check_now_and_then(self, index: Index) -> None:
         """Let an index be used on only if its device took what was written. Raises ``IndexFailed``."""
@@ -304,11 +384,12 @@ class PackedDevice:
         wanted = [each for each in changes if each.header.kind is not Kind.UNWANTED]
         self._unwanted.extend(Unwanted(each.header, each.position) for each in wanted)
         self._appender = None
+        self._given_up.append(appender.volume)
         number = appender.volume.number
         try:
             with self.index.writing() as writing:
                 row = rows.read_volume(writing, number)
-                rows.write_volume(writing, number, row._replace(end=max(end, row.end)))
+                rows.write_volume(writing, number, row._replace(end=max(end, row.end), is_closed=True))
         except IndexFailed as error:
             # The records that say so are still to be written.
             self._notice(f"cannot note the end of volume {number} of {self.path}: {error}")
@@ -318,16 +399,16 @@ class PackedDevice:
 
     def _disown(self) -> None:
         """Write down that unwanted records are gone, before anything else is written."""
-        unwanted, self._unwanted = self._unwanted, []
+        unwanted = self._unwanted
         if not unwanted:
+            self._given_up.clear()
             return
         changes = [Change(gone(each.header, [each.position], Kind.UNWANTED), []) for each in unwanted]
-        try:
-            for change in changes:
-                self._append(self._appender_for(change.record.total_bytes), [change])
-        except BaseException:
-            self._unwanted.extend(unwanted)
-            raise
+        for change in changes:
+            self._append(self._appender_for(change.record.total_bytes), [change])
+        # What was found meanwhile is for the next time.
+        self._unwanted = [each for each in self._unwanted if each not in unwanted]
+        self._given_up.clear()
 
     def _appender_for(self, length: int) -> Appender:
         """Return an appender with room for a record."""
@@ -343,15 +424,21 @@ class PackedDevice:
         """Return a volume that another process left with room."""
         known = self.read_index(lambda index, _spaces: rows.volumes(index))
         for number, row in known.items():
-            if row.end + max(length, self.rules.volume_bytes >> 4) > self.rules.volume_bytes:
+            is_full = row.end + max(length, self.rules.volume_bytes >> 4) > self.rules.volume_bytes
+            if is_full or row.is_closed:
                 continue
-            volume = self.volumes.lock(number)
-            if volume is None:
+            try:
+                volume = self.volumes.take(number)
+                # Its owner may have gone on after that look.
+                now = self.read_index(partial(_volume_row, number))
+                # What a killed process left there is indexed by the next one that opens the device.
+                if volume is None or now.is_closed or now.end < ALIGNMENT or has_tail(volume, now.end):
+                    continue
+                appender = Appender(self._disk, volume, end=now.end, volume_bytes=self.rules.volume_bytes)
+            except OSError as error:
+                self._notice(f"cannot append to volume {number} of {self.path}: {error}")
                 continue
-            # Its owner may have gone on after that look.
-            now = self.read_index(partial(_volume_row, number))
-            appender = Appender(self._disk, volume, end=now.end, volume_bytes=self.rules.volume_bytes)
-            if now.end >= ALIGNMENT and appender.has_room(length):
+            if appender.has_room(length):
                 return appender
         return None
 

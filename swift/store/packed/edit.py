@@ -174,7 +174,7 @@ class PackedEdit:
         place.device.commit(Change(record._replace(header=header), updates))
         for update in updates:
             # A file of the same name was replaced by this one.
-            unlink_removed(place, update, stays=header.name if header.external else "")
+            unlink_removed(place, update, stays=header.name if header.external and update.adds else "")
 
     def _update(self, partition: int, header: Header, *, cleans: bool, commits: bool) -> Update:
         place = self._place
@@ -294,6 +294,9 @@ def unlink(place: Place, name: str, partition: int) -> None:
         disk.unlink(f"{object_path.directory}/{name}")
     except FileNotFoundError:
         return
+    if not place.device.is_indexed(place.key.policy.index):
+        # Came it back after a power cut, it would be taken for one that has no record yet.
+        sync_directory(disk, object_path.directory)
     if remove_if_empty(disk, object_path.directory):
         remove_if_empty(disk, object_path.suffix)
         remove_if_empty(disk, object_path.partition)

@@ -10,7 +10,7 @@ import errno
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from swift.base.errors import LockTimeout
@@ -25,10 +25,14 @@ _PAUSE_GROWTH = 0.05
 
 
 class ObjectLocks:
-    """Locks on the bytes of one file. Raises OSError when it cannot be opened."""
+    """Locks on the bytes of one file. Raises OSError when it cannot be opened.
 
-    def __init__(self, disk: Disk, path: str):
+    ``when_taken`` is called with each lock that was taken; when it raises, the lock is given back.
+    """
+
+    def __init__(self, disk: Disk, path: str, when_taken: Callable[[], None] = lambda: None):
         self._disk = disk
+        self._when_taken = when_taken
         self._path = path
         self._fd = disk.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._held: set[int] = set()
@@ -45,6 +49,14 @@ class ObjectLocks:
 
     def acquire(self, number: int, timeout_s: float = LOCK_TIMEOUT_S) -> None:
         """Take a lock; raises ``LockTimeout``, OSError."""
+        self._wait(number, timeout_s)
+        try:
+            self._when_taken()
+        except BaseException:
+            self.release(number)
+            raise
+
+    def _wait(self, number: int, timeout_s: float) -> None:
         if self._try(number):
             return
         started = time.monotonic()

@@ -19,7 +19,7 @@ from swift.store.packed.changes import Tally
 from swift.store.packed.entry import Entry, decode_entries, encode_entries, entry_of
 from swift.store.packed.record import ALIGNMENT, BadRecord, Header, Kind, Position, padded
 from swift.store.packed.rows import Spaces
-from swift.store.packed.volumes import OpenVolume, StoredRecord, Volumes
+from swift.store.packed.volumes import Appender, OpenVolume, StoredRecord, Volumes
 
 #: Records that are put into the index at a time.
 BATCH = 20_000
@@ -45,8 +45,15 @@ class Recovery:
     """Brings the index of a device up to its volumes. Raises ``IndexFailed``, OSError."""
 
     def __init__(
-        self, disk: Disk, volumes: Volumes, index: Index, spaces: Spaces, notice: Callable[[str], None]
+        self,
+        disk: Disk,
+        volumes: Volumes,
+        index: Index,
+        spaces: Spaces,
+        notice: Callable[[str], None],
+        never: Iterable[Position] = (),
     ):
+        """Take positions of records that do not count although no record says so yet."""
         self._disk = disk
         self._volumes = volumes
         self._index = index
@@ -58,12 +65,19 @@ class Recovery:
         self._commits: list[tuple[Position, _Place, Header]] = []
         self._links: list[tuple[Position, _Place, Header]] = []
         #: Records that do not count, nor what they say.
-        self._never: set[Position] = set()
+        self._never = set(never)
         self._unwanted: list[Unwanted] = []
         self._ends: dict[int, int] = {}
+        #: Volumes with something that does not count.
+        self._closed: set[int] = set()
 
-    def rebuild(self, policies: Iterable[int]) -> None:
-        """Index every record of every volume; of ``policies`` there are directories of the file engine."""
+    def rebuild(self, identity: bytes, policies: Iterable[int]) -> None:
+        """Index every record of every volume; ``identity`` is that of the volumes.
+
+        Of ``policies`` there are directories of the file engine.
+        """
+        with self._index.writing() as writing:
+            rows.set_owner(writing, identity)
         numbers = self._volumes.numbers()
         if numbers:
             self._notice(f"making the index of {len(numbers)} volumes in {self._volumes.directory} again")
@@ -92,7 +106,8 @@ class Recovery:
         """
         known = rows.volumes(self._index)
         for number in self._volumes.numbers():
-            if number == mine or not self._has_tail(number, known.get(number, rows.VolumeRow()).end):
+            row = known.get(number, rows.VolumeRow())
+            if number == mine or row.is_closed or not self._has_tail(number, row.end):
                 continue
             # A volume whose owner lives is none of our business.
             volume = self._volumes.lock(number)
@@ -107,14 +122,25 @@ class Recovery:
             volume = self._volumes.open(number)
         except (Damaged, FileNotFoundError):
             return False
-        # Each process writes behind the end of the one before, so a tail begins there.
-        return any(volume.read(max(end, ALIGNMENT), 4))
+        return has_tail(volume, end)
 
     def replay(self, volume: OpenVolume) -> None:
         """Index the records behind the end of the indexed ones, in a volume that no other process writes."""
-        self._disk.fdatasync(volume.fd)
-        start = rows.read_volume(self._index, volume.number).end // ALIGNMENT
-        self._scan(volume, start, is_owned=True)
+        row = rows.read_volume(self._index, volume.number)
+        if not row.is_closed:
+            self._replay(volume, row.end)
+
+    def replay_own(self, appender: Appender) -> None:
+        """Index what this process wrote and has not indexed.
+
+        Nothing else of its volume: what was indexed once may be obsolete since.
+        """
+        if appender.published < appender.end:
+            self._replay(appender.volume, appender.published)
+            appender.published = appender.end
+
+    def _replay(self, volume: OpenVolume, begin: int) -> None:
+        self._scan(volume, begin // ALIGNMENT, is_owned=True)
         self._flush()
         self._finish()
 
@@ -129,13 +155,18 @@ class Recovery:
                 last = []
             last.append((position, header))
             end = position.unit * ALIGNMENT + padded(header.total_bytes)
-        torn = [each for each in last if not self._is_sound(volume, *each)]
-        self._take_all(each for each in last if each not in torn)
-        if is_owned:
+        torn = [each for each in last if each[0] not in self._never and not self._is_sound(volume, *each)]
+        if torn and is_owned:
             self._unwanted.extend(Unwanted(header, position) for position, header in torn)
-        elif last:
-            # Its owner may be writing this batch, and indexes it itself.
-            end = last[0][1].batch_unit * ALIGNMENT
+            # Bodies are read of the last batch only: this one has to stay that.
+            self._closed.add(volume.number)
+        elif torn:
+            # Its owner is writing this batch, and indexes it itself; if it is killed, others begin here.
+            last = last[: last.index(torn[0])]
+            end = torn[0][0].unit * ALIGNMENT
+        self._take_all(each for each in last if each not in torn)
+        # What was read of a killed process may be in memory only, and others would build on it.
+        self._disk.fdatasync(volume.fd)
         self._ends[volume.number] = end
 
     def _is_sound(self, volume: OpenVolume, position: Position, header: Header) -> bool:
@@ -152,6 +183,8 @@ class Recovery:
             self._take(position, header)
 
     def _take(self, position: Position, header: Header) -> None:
+        if position in self._never:
+            return
         places = [
             _Place(header.hash, partition, header.policy)
             for partition in (header.partition, header.also_partition)
@@ -163,8 +196,9 @@ class Recovery:
                 self._gone.append((position, place, reference.position))
             if header.kind is Kind.UNWANTED:
                 self._never.add(reference.position)
+                self._closed.add(reference.position.volume)
         if header.kind in _WITH_ENTRY:
-            entry = entry_of(header, position, header.total_bytes)
+            entry = entry_of(header, position, padded(header.total_bytes))
             self._entries.extend((place, entry) for place in places)
         elif header.kind is Kind.COMMIT:
             self._commits.extend((position, place, header) for place in places)
@@ -209,8 +243,11 @@ class Recovery:
             for source, place, header in self._commits:
                 if source not in self._never:
                     self._change(writing, place, partial(_committed, header), tally)
+            for number in self._closed.intersection(self._volumes.numbers()):
+                tally.close(number)
             tally.write(writing, self._ends)
         self._gone, self._commits, self._links, self._ends = [], [], [], {}
+        self._closed.clear()
 
     def _link(self, writing: Writing, place: _Place, header: Header, tally: Tally) -> None:
         for reference in header.references:
@@ -220,7 +257,7 @@ class Recovery:
                 # It was superseded and compacted.
                 continue
             linked = record.header
-            entry = entry_of(linked, reference.position, linked.total_bytes)
+            entry = entry_of(linked, reference.position, padded(linked.total_bytes))
             self._add(writing, place, entry._replace(durable=linked.durable or header.durable), tally)
 
     def _change(
@@ -244,6 +281,12 @@ class Recovery:
 
     def __repr__(self) -> str:
         return f"Recovery({self._volumes!r})"
+
+
+def has_tail(volume: OpenVolume, end: int) -> bool:
+    """Return True if anything but zeros follows the end of the indexed records of a volume."""
+    # Each process writes behind the end of the one before, so a tail begins there.
+    return any(volume.read(max(end, ALIGNMENT), 4))
 
 
 def _place_of(found: tuple[_Place, Entry]) -> _Place:

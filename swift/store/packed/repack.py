@@ -104,8 +104,7 @@ class Repacker:
                 yield self.report
             changes = self.report.converted - before
         if packs and not self._stopped():
-            self._device.change_index(lambda writing: rows.set_unindexed(writing, policy, False))
-            self._device.refresh()
+            self._device.set_indexed(policy)
 
     def _begin_pass(self) -> list[int]:
         """Return all partitions."""

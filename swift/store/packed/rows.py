@@ -20,9 +20,12 @@ _COMPLETE = META_SPACE + b"complete"
 _MODE = META_SPACE + b"m"
 _UNINDEXED = META_SPACE + b"u"
 _ADOPTED = META_SPACE + b"a"
+_OWNER = META_SPACE + b"owner"
 _NUMBER = struct.Struct(">I")
 _PLACE = struct.Struct(">II")
 _VOLUME_ROW = struct.Struct(">QQ")
+#: Bit in the end of a volume that is closed.
+_CLOSED = 1 << 63
 _PARTITION_ROW = struct.Struct(">QQ")
 _SPACES_MAX = 254
 FORMAT = b"1"
@@ -47,6 +50,8 @@ class VolumeRow(NamedTuple):
 
     end: int = 0
     live_bytes: int = 0
+    #: True if something was written behind the end that must never count: nothing more is appended.
+    is_closed: bool = False
 
 
 class PartitionRow(NamedTuple):
@@ -59,12 +64,18 @@ class PartitionRow(NamedTuple):
 def read_volume(index: ReadsIndex, number: int) -> VolumeRow:
     """Return the row of a volume; an empty one when there is none."""
     value = index.get(_VOLUME + _NUMBER.pack(number))
-    return VolumeRow(*_VOLUME_ROW.unpack(value)) if value else VolumeRow()
+    return _volume_row(value) if value else VolumeRow()
+
+
+def _volume_row(value: bytes) -> VolumeRow:
+    end, live_bytes = _VOLUME_ROW.unpack(value)
+    return VolumeRow(end & ~_CLOSED, live_bytes, bool(end & _CLOSED))
 
 
 def write_volume(writing: Writing, number: int, row: VolumeRow) -> None:
     """Set the row of a volume."""
-    writing.put(_VOLUME + _NUMBER.pack(number), _VOLUME_ROW.pack(*row))
+    end = row.end | (_CLOSED if row.is_closed else 0)
+    writing.put(_VOLUME + _NUMBER.pack(number), _VOLUME_ROW.pack(end, row.live_bytes))
 
 
 def delete_volume(writing: Writing, number: int) -> None:
@@ -75,7 +86,7 @@ def delete_volume(writing: Writing, number: int) -> None:
 def volumes(index: ReadsIndex) -> dict[int, VolumeRow]:
     """Return the rows of all volumes."""
     found = _all(index, _VOLUME, _VOLUME[:-1] + b"w")
-    return {_NUMBER.unpack(key[2:])[0]: VolumeRow(*_VOLUME_ROW.unpack(value)) for key, value in found}
+    return {_NUMBER.unpack(key[2:])[0]: _volume_row(value) for key, value in found}
 
 
 def read_partition(index: ReadsIndex, policy: int, partition: int) -> PartitionRow | None:
@@ -116,6 +127,16 @@ def _all(index: ReadsIndex, begin: bytes, end: bytes) -> list[tuple[bytes, bytes
 def is_complete(index: ReadsIndex) -> bool:
     """Return True if every record is in the index, but for those of the tails of volumes."""
     return index.get(_COMPLETE) == FORMAT
+
+
+def owner(index: ReadsIndex) -> bytes | None:
+    """Return the identity of the volumes of which the index is, None when it is empty."""
+    return index.get(_OWNER)
+
+
+def set_owner(writing: Writing, identity: bytes) -> None:
+    """Note the identity of the volumes that are being indexed."""
+    writing.put(_OWNER, identity)
 
 
 def set_complete(writing: Writing) -> None:

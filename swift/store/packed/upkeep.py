@@ -132,6 +132,9 @@ class PackedMaintenance:
             entries = place.entries()
             gone = self._removable(place, entries, synced)
             if gone:
+                # Without what made them obsolete they would count again.
+                obsolete = place.obsolete(entries, Reader(self._devices.core, place.device))
+                gone.extend(entry for entry in obsolete if entry not in gone and entry.external)
                 remove(place, place.partition, gone)
             return len(gone) == len(entries)
 

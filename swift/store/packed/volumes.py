@@ -15,6 +15,7 @@ import threading
 import zlib
 from collections import OrderedDict
 from collections.abc import Iterator
+from contextlib import suppress
 
 from swift.base.errors import LockTimeout, NoSpace
 from swift.platform.devices import NO_SPACE_ERRORS
@@ -42,6 +43,8 @@ from swift.store.packed.record import (
 _VOLUME = struct.Struct("<8s8sII")
 _MAGIC = b"SWPACKV1"
 FIRST_UNIT = 1
+_IDENTITY = "identity"
+IDENTITY_BYTES = 16
 _NAME = re.compile(r"[0-9]{8}\.volume")
 _FLAGS = os.O_RDWR | os.O_CLOEXEC
 #: Zeros written ahead of the records at a time, bytes.
@@ -147,6 +150,39 @@ class Volumes:
             return []
         return sorted(int(name[:8]) for name in names if _NAME.fullmatch(name))
 
+    def has_identity(self) -> bool:
+        """Return True if ``identity`` was called once. Raises OSError."""
+        try:
+            self._disk.stat(f"{self.directory}/{_IDENTITY}")
+        except FileNotFoundError:
+            return False
+        return True
+
+    def identity(self) -> bytes:
+        """Return what only these volumes have, made at first use: an index elsewhere may be of others.
+
+        The caller holds the lock of opening. Raises OSError.
+        """
+        path = f"{self.directory}/{_IDENTITY}"
+        with suppress(FileNotFoundError):
+            fd = self._disk.open(path, _FLAGS)
+            try:
+                found = self._disk.pread(fd, IDENTITY_BYTES, 0)
+            finally:
+                self._disk.close(fd)
+            if len(found) == IDENTITY_BYTES:
+                return found
+        made = os.urandom(IDENTITY_BYTES)
+        fd = self._disk.open(f"{path}.new", _FLAGS | os.O_CREAT, 0o600)
+        try:
+            write_at(self._disk, fd, made, 0)
+            self._disk.fsync(fd)
+        finally:
+            self._disk.close(fd)
+        self._disk.rename(f"{path}.new", path)
+        self._sync_names()
+        return made
+
     def path(self, number: int) -> str:
         """Return the path of a volume."""
         return f"{self.directory}/{volume_name(number)}"
@@ -204,7 +240,7 @@ class Volumes:
 
     def create(self) -> OpenVolume:
         """Return a new, locked volume, durable in its directory. Raises ``NoSpace`` and OSError."""
-        made = make_directories(self._disk, self.directory, below=self._device_path)
+        make_directories(self._disk, self.directory, below=self._device_path)
         number = max(self.numbers(), default=0) + 1
         while True:
             try:
@@ -221,14 +257,27 @@ class Volumes:
             head = _VOLUME.pack(_MAGIC, nonce, number, 0)[:-4]
             write_at(self._disk, fd, head + struct.pack("<I", zlib.crc32(head)), 0)
             self._disk.fsync(fd)
-            for directory in (self.directory, *made):
-                sync_directory(self._disk, directory)
+            self._sync_names()
         except BaseException as error:
             self._disk.close(fd)
+            with suppress(OSError):
+                self._disk.unlink(self.path(number))
             if isinstance(error, OSError):
                 raise _as_no_space(error)
             raise
         return OpenVolume(self._disk, number, fd, nonce)
+
+    def _sync_names(self) -> None:
+        """Make the names of volumes durable: a process that was killed may have made some without."""
+        for directory in (self.directory, self._device_path):
+            sync_directory(self._disk, directory)
+
+    def take(self, number: int) -> OpenVolume | None:
+        """Return a volume like ``lock``, durable in its directory; raises OSError."""
+        volume = self.lock(number)
+        if volume is not None:
+            self._sync_names()
+        return volume
 
     def lock(self, number: int) -> OpenVolume | None:
         """Return a volume with its lock, or None if another process holds it, it is damaged or gone."""
@@ -317,6 +366,8 @@ class Appender:
         self.volume = volume
         #: Offset of the next record, bytes.
         self.end = end
+        #: End of the records that are in the index, bytes.
+        self.published = end
         self._disk = disk
         self._volume_bytes = volume_bytes
         self._zeroed = disk.fstat(volume.fd).st_size
