@@ -26,7 +26,14 @@ from swift.aio.xfs import exit_on_sigterm, working_folder
 from swift.base.documents import JsonObject
 from swift.base.errors import SwiftError
 from tools.bench import daemons
-from tools.bench.contestants import LAYOUTS, Contestant, install_peer, make_contestants
+from tools.bench.contestants import (
+    LAYOUTS,
+    PACKED,
+    Contestant,
+    install_peer,
+    make_contestants,
+    packed_contestant,
+)
 from tools.bench.minio import minio_contestant
 from tools.bench.options import parser
 from tools.bench.wrk import Load, Measured, check_wrk, run_wrk
@@ -240,10 +247,14 @@ def _median(workload: ComparedLoad, results: list[tuple[Measured, dict[str, floa
 def table(results: dict[str, dict[str, JsonObject]], units: dict[str, str]) -> str:
     """The comparison as Markdown."""
     with_minio = any("minio" in sides for sides in results.values())
+    with_packed = any(PACKED in sides for sides in results.values())
     lines = [
         "| workload | unit | ours | theirs | ratio | p50 ms o/t | p99 ms o/t | CPU ms each o/t | bad o/t |"
-        + (" minio | its CPU ms |" if with_minio else ""),
-        "|---|---|---:|---:|---:|---:|---:|---:|---:|" + ("---:|---:|" if with_minio else ""),
+        + (" minio | its CPU ms |" if with_minio else "")
+        + (" packed | ratio | its CPU ms |" if with_packed else ""),
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|"
+        + ("---:|---:|" if with_minio else "")
+        + ("---:|---:|---:|" if with_packed else ""),
     ]
     for name, sides in results.items():
         ours, theirs = sides["ours"], sides["theirs"]
@@ -261,6 +272,8 @@ def table(results: dict[str, dict[str, JsonObject]], units: dict[str, str]) -> s
         ]
         if with_minio:
             cells += _minio_cells(sides.get("minio"))
+        if with_packed:
+            cells += _packed_cells(sides[PACKED], theirs)
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -269,6 +282,11 @@ def _minio_cells(measured: JsonObject | None) -> list[str]:
     if measured is None:
         return ["", ""]
     return [f"{measured['speed']:.1f}", f"{sum(measured['cpu_ms_per_request'].values()):.2f}"]
+
+
+def _packed_cells(measured: JsonObject, theirs: JsonObject) -> list[str]:
+    ratio = measured["speed"] / theirs["speed"] if theirs["speed"] else float("inf")
+    return [f"{measured['speed']:.1f}", f"**{ratio:.1f}x**", _minio_cells(measured)[1]]
 
 
 def usage_table(contestants: Sequence[Contestant]) -> tuple[str, JsonObject]:
@@ -290,6 +308,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--daemons", action="store_true", help="measure instead what daemons cost, at rest and beside a load"
     )
     options.add_argument("--minio", type=Path, help="also measure this minio program (--layout node only)")
+    options.add_argument("--packed", action="store_true", help="also measure ours with the packed engine")
     options.add_argument(
         "--layout", choices=tuple(LAYOUTS), default="node", help="how devices are served (node: needs root)"
     )
@@ -304,6 +323,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return daemons.compare(args, contestants, say)
             if args.minio is not None and args.layout == "node":
                 contestants.append(minio_contestant(folder, args.minio, LAYOUTS[args.layout]))
+            if args.packed:
+                contestants.append(packed_contestant(folder, args.layout))
             return _compare(args, contestants)
     except (SwiftError, OSError) as error:
         print(f"compare: {error}", file=sys.stderr)
@@ -325,7 +346,9 @@ def _compare(args: argparse.Namespace, contestants: Sequence[Contestant]) -> int
                 able = [c for c in contestants if c.name != "minio" or workload.is_general]
                 results[workload.name] = measure(workload, able, args.rounds)
             elif workload.prepare is not None and args.only:
-                for contestant in contestants if workload.is_general else contestants[:2]:
+                for contestant in contestants:
+                    if contestant.name == "minio" and not workload.is_general:
+                        continue
                     workload.prepare(contestant)
         usage, figures = usage_table(contestants)
     print(table(results, units))

@@ -28,6 +28,8 @@ from tools.bench.peer import OwnEtc
 from tools.bench.wrk import Load
 
 PEER = "swift==2.38.3"
+#: Name of our contestant whose small objects are packed.
+PACKED = "packed"
 #: How the devices of a cluster are served: ``node``, as operators do it, is one server with six filesystems
 #: and two workers of each kind; ``per-device`` is four servers with a device each, on one filesystem.
 LAYOUTS: dict[str, dict[str, object]] = {
@@ -244,14 +246,25 @@ def peer_program(plan: ClusterPlan, commands: Path) -> Callable[[str, str], list
     return lambda kind, conf: etc.command(commands / f"swift-{kind}-server", conf, "-v")
 
 
+def our_program(kind: str, conf: str) -> list[str]:
+    """Return the command of a server of ours."""
+    return [sys.executable, "-m", f"swift.cli.{kind}_server", conf, "-v"]
+
+
+def packed_contestant(root: Path, layout: str) -> Contestant:
+    """Ours with the packed engine, below ``root`` in one of the ``LAYOUTS``."""
+    plan = new_plan(
+        root / PACKED, proxy_port=17080, base_port=17200, cache_port=17311, packed=True, **LAYOUTS[layout]
+    )
+    shutil.rmtree(plan.root, ignore_errors=True)
+    return Contestant(PACKED, plan, our_program)
+
+
 def make_contestants(root: Path, peer_commands: Path, layout: str) -> tuple[Contestant, Contestant]:
     """(ours, theirs) with their own directories and ports below ``root``, in one of the ``LAYOUTS``."""
     ours, theirs = _plans(root, layout)
     for plan in (ours, theirs):
         shutil.rmtree(plan.root, ignore_errors=True)
-
-    def our_program(kind: str, conf: str) -> list[str]:
-        return [sys.executable, "-m", f"swift.cli.{kind}_server", conf, "-v"]
 
     peer_etc = OwnEtc(theirs.root, theirs.etc)
 

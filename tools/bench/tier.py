@@ -47,6 +47,7 @@ from swift.runtime.workers import die_with_parent
 from tools.bench.options import bare_parser
 from tools.bench.tiercost import measure_cost
 from tools.bench.tiersite import (
+    PACKED,
     PART_POWER,
     PEER,
     SUFFIX,
@@ -106,14 +107,17 @@ class LimitedSite(TierSite):
 # --- work ------------------------------------------------------------------------------------------------
 
 
-def fill(bench: LimitedSite, sizes: Sequence[int], set_bytes: int) -> None:
-    """Put the objects of the largest working set of every size, on both nodes, without a limit."""
+def fill(bench: LimitedSite, sizes: Sequence[int], set_bytes: int, *servers: str) -> None:
+    """Put the objects of the largest working set of every size, without a limit.
+
+    ``servers`` are the contestants that store them, the first one on the limited node.
+    """
     hasher, chance = PathHasher(b"", SUFFIX), random.Random(1)
-    with (
-        serving(bench, "untiered", bench.port, is_limited=False),
-        serving(bench, "partner", bench.port + 1, is_limited=False),
-    ):
-        links = [http.client.HTTPConnection("127.0.0.1", bench.port + node, timeout=60) for node in range(2)]
+    with contextlib.ExitStack() as stack:
+        links = []
+        for node, contestant in enumerate(servers):
+            stack.enter_context(serving(bench, contestant, bench.port + node, is_limited=False))
+            links.append(http.client.HTTPConnection("127.0.0.1", bench.port + node, timeout=60))
         for size in sizes:
             paths = bench.objects[size] = []
             body = chance.randbytes(size)
@@ -279,6 +283,9 @@ def measure(bench: LimitedSite, contestant: str, sets: Sequence[int]) -> None:
     """All work of one contestant."""
     conf = str(bench.root / "etc" / f"{contestant}.conf")
     shutil.rmtree(bench.root / "ssd" / "cache0", ignore_errors=True)
+    if contestant == PACKED:
+        shutil.rmtree(bench.root / "n0" / "sd0" / "objects")
+        fill(bench, list(bench.objects), sets[-1], PACKED)
     with serving(bench, contestant, bench.port, is_limited=True):
         # The first request opens the tier, so that somebody is there who sees what happens.
         _ask(bench, "HEAD", bench.objects[min(bench.objects)][0])
@@ -376,7 +383,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("--clients", type=int, default=16, help="requests outstanding (16)")
     add("--seconds", type=float, default=60.0, help="of each load (60)")
     add("--port", type=int, default=16200, help="this one and the next are used (16200)")
-    add("--only", action="append", choices=(*TIERS, PEER), help="only these contestants")
+    add("--only", action="append", choices=(*TIERS, PEER, PACKED), help="only these contestants")
     add("--quick", action="store_true", help="memory 128, working sets 0.5,2,4, 12 seconds each")
     add("--cost", action="store_true", help="CPU of requests that memory serves, with and without a tier")
     add("--rounds", type=int, default=20, help="of --cost (20)")
@@ -407,7 +414,8 @@ def images(root: Path, disk_bytes: int) -> Iterator[str]:
 
 def run(args: argparse.Namespace) -> list[MeasuredWork]:
     """Do it; raises ``ConfigError``."""
-    wanted = args.only or [*TIERS, *([PEER] if args.peer else [])]
+    # The last one stores the objects again in its own way.
+    wanted = args.only or [*TIERS, *([PEER] if args.peer else []), PACKED]
     if PEER in wanted and args.peer is None:
         raise ConfigError("the peer needs --peer, the directory of its commands")
     check_cgroups()
@@ -428,8 +436,8 @@ def run(args: argparse.Namespace) -> list[MeasuredWork]:
         with limited_group(f"swift-bench-tier-{os.getpid()}", limits) as enter:
             bench = LimitedSite(args.root, args.port, args.peer, enter, limits, args.clients, args.seconds)
             try:
-                write_etc(bench, {**dict.fromkeys((*TIERS, PEER), 0), "partner": 1})
-                fill(bench, sizes, max(sets))
+                write_etc(bench, {**dict.fromkeys((*TIERS, PEER, PACKED), 0), "partner": 1})
+                fill(bench, sizes, max(sets), "untiered", "partner")
                 for contestant in wanted:
                     print(f"{contestant} ...", file=sys.stderr, flush=True)
                     measure(bench, contestant, sets)

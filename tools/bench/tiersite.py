@@ -36,6 +36,9 @@ TIERS: dict[str, tuple[str, ...]] = {
     "metadata+hashes+small-data": ("metadata", "hashes", "small-data"),
 }
 PEER = "peer"
+#: The packed engine with its index on the SSD.
+PACKED = "packed"
+_PACKED_ENGINE = "diskfile_module = egg:swift#replication.packed\n"
 #: At the end of a contestant's name: writes leave no new entries.
 AROUND = ", write-around"
 
@@ -55,6 +58,10 @@ class TierSite:
         """What the processes of a tier share."""
         return Path(f"/dev/shm/swift-bench-tier-{os.getpid()}")
 
+    def swift_dir(self, contestant: str) -> Path:
+        """Directory of its swift.conf and ring."""
+        return self.root / ("etc-packed" if contestant == PACKED else "etc")
+
     def conf(self, contestant: str) -> Path:
         """Its configuration."""
         return self.root / "etc" / f"{contestant}.conf"
@@ -68,10 +75,12 @@ def write_etc(site: TierSite, nodes: Mapping[str, int]) -> None:
     etc = site.root / "etc"
     etc.mkdir(exist_ok=True)
     numbers = range(1 + max(nodes.values()))
-    (etc / "swift.conf").write_text(
-        f"[swift-hash]\nswift_hash_path_suffix = {SUFFIX.decode()}\n"
-        "[storage-policy:0]\nname = gold\ndefault = yes\n"
-    )
+    for folder, engine in ((etc, ""), (site.swift_dir(PACKED), _PACKED_ENGINE)):
+        folder.mkdir(exist_ok=True)
+        (folder / "swift.conf").write_text(
+            f"[swift-hash]\nswift_hash_path_suffix = {SUFFIX.decode()}\n"
+            f"[storage-policy:0]\nname = gold\ndefault = yes\n{engine}"
+        )
     records: tuple[DeviceRecord, ...] = tuple(
         {
             "id": node,
@@ -89,26 +98,30 @@ def write_etc(site: TierSite, nodes: Mapping[str, int]) -> None:
     )
     parts = range(1 << PART_POWER)
     rows = tuple(array("H", [node for _ in parts]) for node in numbers)
-    save_table(RingTable(records=records, rows=rows, part_shift=32 - PART_POWER), str(etc / "object.ring.gz"))
+    table = RingTable(records=records, rows=rows, part_shift=32 - PART_POWER)
+    for folder in (etc, site.swift_dir(PACKED)):
+        save_table(table, str(folder / "object.ring.gz"))
     for name, node in nodes.items():
         classes = name.removesuffix(AROUND)
         more = "metadata_mode = write-around\n" if AROUND in name else ""
-        site.conf(name).write_text(conf_text(site, node, TIERS.get(classes, ())) + more)
+        site.conf(name).write_text(conf_text(site, name, node, TIERS.get(classes, ())) + more)
 
 
-def conf_text(site: TierSite, node: int, classes: Sequence[str]) -> str:
+def conf_text(site: TierSite, contestant: str, node: int, classes: Sequence[str]) -> str:
     """An object-server.conf."""
     user = pwd.getpwuid(os.geteuid()).pw_name
     recon = site.root / f"recon{node}"
     recon.mkdir(exist_ok=True)
     text = (
         f"[DEFAULT]\nbind_ip = 127.0.0.1\nbind_port = {site.port + node}\nworkers = 1\nuser = {user}\n"
-        f"swift_dir = {site.root}/etc\ndevices = {site.root}/n{node}\nmount_check = false\n"
+        f"swift_dir = {site.swift_dir(contestant)}\ndevices = {site.root}/n{node}\nmount_check = false\n"
         f"recon_cache_path = {recon}\nlog_level = ERROR\n"
         "[pipeline:main]\npipeline = object-server\n[app:object-server]\nuse = egg:swift#object\n"
         "[object-replicator]\nsync_method = ssync\ninterval = 2\n"
         "[object-auditor]\nfiles_per_second = 0\nbytes_per_second = 0\nzero_byte_files_per_second = 0\n"
     )
+    if contestant == PACKED:
+        return text + f"[packed]\nindex_path = {site.root}/ssd/packed\nstate_path = {site.state}/packed\n"
     if not classes:
         return text
     return text + (

@@ -34,6 +34,7 @@ class ObjectLocks:
         self._disk = disk
         self._when_taken = when_taken
         self._path = path
+        self._fd = -1
         self._fd = disk.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._held: set[int] = set()
         self._mutex = threading.Lock()
