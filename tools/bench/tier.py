@@ -414,8 +414,9 @@ def images(root: Path, disk_bytes: int) -> Iterator[str]:
 
 def run(args: argparse.Namespace) -> list[MeasuredWork]:
     """Do it; raises ``ConfigError``."""
-    # The last one stores the objects again in its own way.
     wanted = args.only or [*TIERS, *([PEER] if args.peer else []), PACKED]
+    # This one stores the objects again in its own way.
+    wanted.sort(key=PACKED.__eq__)
     if PEER in wanted and args.peer is None:
         raise ConfigError("the peer needs --peer, the directory of its commands")
     check_cgroups()
