@@ -26,7 +26,7 @@ from swift.platform.syncing import sync_directory
 from swift.store.lmdbindex import Index, IndexFailed
 from swift.store.packed import rows
 from swift.store.packed.changes import Change, apply
-from swift.store.packed.entry import Entry, decode_entries
+from swift.store.packed.entry import BadEntry, Entry, decode_entries
 from swift.store.packed.locks import ObjectLocks
 from swift.store.packed.record import ALIGNMENT, Header, Kind, Position, Record, Reference
 from swift.store.packed.recovery import Recovery, Unwanted, has_tail
@@ -187,12 +187,16 @@ class PackedDevice:
     def entries(self, policy: int, partition: int, object_hash: bytes) -> list[Entry]:
         """Return the entries of an object. Raises OSError."""
 
-        def read(index: Index, spaces: Spaces) -> bytes | None:
+        def read(index: Index, spaces: Spaces) -> list[Entry]:
             key = spaces.find(index, policy, partition, object_hash)
-            return None if key is None else index.get(key)
+            value = None if key is None else index.get(key)
+            try:
+                return decode_entries(value) if value else []
+            except BadEntry as error:
+                index.discard()
+                raise IndexFailed(str(error))
 
-        value = self.read_index(read)
-        return decode_entries(value) if value else []
+        return self.read_index(read)
 
     def change_index(self, work: Callable[[rows.Writing], object]) -> None:
         """Change rows of the index that no record is about. Raises OSError."""
