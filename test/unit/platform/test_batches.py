@@ -92,14 +92,15 @@ def test_with_finishes_it_leaves_when_its_member_was_processed():
     """A change that is being written must not go on after its lock was given back."""
     processing = Processing()
     task = waiting(GreenBatches(processing, finishes=True), processing)
-    killing = [spawn(task.kill) for _ in range(2)]
-    sleep(0)
-    sleep(0)
+    ended_when_it_left = []
+    task.on_exit(lambda: ended_when_it_left.append(list(processing.ended)))
+    for _ in range(2):
+        spawn(task.kill)
+        sleep(0)
     assert not task.done
     processing.may_end.set()
-    for each in killing:
-        each.wait()
-    assert task.done and processing.ended == [[0]]
+    until(lambda: task.done)
+    assert ended_when_it_left == [[[0]]]
 
 
 def test_an_error_in_processing_ends_the_wait():
