@@ -263,7 +263,7 @@ class PackedDevice:
         try:
             appender.append(b"".join(pieces))
         except BaseException:
-            self._drop(appender, changes, end)
+            self._drop(appender, changes)
             raise
         self._publish(appender, changes)
         for change in changes:
@@ -291,7 +291,7 @@ class PackedDevice:
             raise
         appender.published = end
 
-    def _drop(self, appender: Appender, changes: list[Change], end: int) -> None:
+    def _drop(self, appender: Appender, changes: list[Change]) -> None:
         """Give up a volume after a failure; what was written to it must never become visible."""
         wanted = [each for each in changes if each.header.kind is not Kind.UNWANTED]
         self._unwanted.extend(Unwanted(each.header, each.position) for each in wanted)
@@ -301,10 +301,13 @@ class PackedDevice:
         try:
             with self.index.writing() as writing:
                 row = rows.read_volume(writing, number)
-                rows.write_volume(writing, number, row._replace(end=max(end, row.end), is_closed=True))
+                # What follows the end is disowned by the next process if this one cannot.
+                rows.write_volume(
+                    writing, number, row._replace(end=max(appender.end, row.end), is_closed=True)
+                )
         except IndexFailed as error:
             # The records that say so are still to be written.
-            self._notice(f"cannot note the end of volume {number} of {self.path}: {error}")
+            self._notice(f"cannot close volume {number} of {self.path}: {error}")
         if wanted:
             with suppress(OSError, NoSpace):
                 self._disown()

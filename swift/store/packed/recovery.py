@@ -102,7 +102,7 @@ class Recovery:
         known = rows.volumes(self._index)
         for number in self._volumes.numbers():
             row = known.get(number, rows.VolumeRow())
-            if number == mine or row.is_closed or not self._has_tail(number, row.end):
+            if number == mine or not self._has_tail(number, row.end):
                 continue
             # A volume whose owner lives is none of our business.
             volume = self._volumes.lock(number)
@@ -124,6 +124,11 @@ class Recovery:
         row = rows.read_volume(self._index, volume.number)
         if not row.is_closed:
             self._replay(volume, row.end)
+            return
+        # Its writing failed, and the process ended before it could disown them.
+        for position, header in self._volumes.scan(volume, row.end // ALIGNMENT):
+            if header.kind is not Kind.UNWANTED:
+                self._unwanted.append(Unwanted(header, position))
 
     def replay_own(self, appender: Appender) -> None:
         """Index what this process wrote and has not indexed.

@@ -265,15 +265,17 @@ def test_a_process_takes_up_what_it_could_not_index(bench):
     assert appender.published == appender.end
 
 
-def test_the_tail_of_a_closed_volume_is_not_taken_up(bench):
+def test_the_tail_of_a_closed_volume_is_unwanted(bench):
+    """Its writing failed, and the process was killed before it could say so."""
     bench.append(data(1))
     bench.rebuild()
-    bench.append(data(2))
+    refused, _says = bench.append(data(2), says(Kind.UNWANTED, of(Position(7, 7))))
     with bench.index.writing() as writing:
         rows.write_volume(writing, 1, bench.row()._replace(is_closed=True))
     bench.leave()
     bench.replay()
     assert len(bench.positions()) == 1
+    assert bench.unwanted == [refused]
 
 
 def test_zeros_are_no_tail(bench):
