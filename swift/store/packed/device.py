@@ -237,10 +237,11 @@ class PackedDevice:
         return True
 
     def _catch_up(self) -> None:
-        """Index what was written but could not be indexed then; called before an object is changed."""
-        if self._is_behind:
+        """Do what a failure prevented, before an object is looked at to be changed."""
+        if self._is_behind or self._unwanted:
             with self._writing:
                 self._take_up()
+                self._disown()
 
     def _take_up(self) -> None:
         appender = self._appender
