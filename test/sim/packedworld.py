@@ -217,7 +217,8 @@ class Process:
         return getattr(self.machine.disk, name)(fd, piece, *more)
 
     def unlock_byte(self, fd, offset):
-        self.tick("unlock_byte")
+        if self.is_dead:
+            raise Killed
         self.machine.disk.unlock_byte(fd, offset)
 
 

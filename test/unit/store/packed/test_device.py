@@ -48,6 +48,18 @@ class Bench:
         """Let a call of a process fail until it is mended."""
         self.process(by).process.fault = lambda name: error if name == call else None
 
+    def fail_thoroughly(self, by=0):
+        """From the next sync on a process can do nothing with the volumes, until it is mended."""
+        failed = []
+
+        def fault(name):
+            if name == "fdatasync" or failed and not name.startswith("index.") and name != "commit":
+                failed.append(name)
+                return broken()
+            return None
+
+        self.process(by).process.fault = fault
+
     def mend(self, by=0):
         self.process(by).process.fault = lambda _name: None
 
@@ -216,9 +228,30 @@ def test_nothing_is_appended_to_a_volume_after_a_failure(bench):
     assert row.is_closed
 
 
+def test_what_a_process_could_not_disown_is_disowned_when_it_is_killed(bench):
+    bench.process(1)
+    bench.put(1)
+    bench.fail_thoroughly()
+    with pytest.raises(OSError):
+        bench.put(2, replaces=[1])
+    bench.kill()
+    assert bench.put(3, by=1).volume != 1
+    assert bench.seconds(by=2) == [1, 3] == bench.made_again()
+
+
+def test_a_process_does_not_believe_what_it_could_not_disown_when_it_makes_the_index(bench):
+    bench.put(1)
+    bench.fail_thoroughly()
+    with pytest.raises(OSError):
+        bench.put(2, replaces=[1])
+    bench.mend()
+    bench.machine.file = None
+    assert bench.seconds() == [1]
+
+
 def test_no_other_process_appends_behind_what_is_not_disowned_yet(bench):
     bench.put(1)
-    bench.fail("fdatasync", broken())
+    bench.fail_thoroughly()
     with pytest.raises(OSError):
         bench.put(2)
     bench.machine.file = None
@@ -231,16 +264,7 @@ def test_no_other_process_appends_behind_what_is_not_disowned_yet(bench):
 def test_what_an_index_made_in_between_believed_is_put_right(bench):
     """The refused record had made another one obsolete, which has to be there again."""
     bench.put(1)
-    failed = []
-
-    def fault(name):
-        # The device fails so thoroughly that nothing can be said about the record.
-        if name == "fdatasync" or failed:
-            failed.append(name)
-            return broken()
-        return None
-
-    bench.process().process.fault = fault
+    bench.fail_thoroughly()
     with pytest.raises(OSError):
         bench.put(2, replaces=[1])
     bench.machine.file = None
