@@ -261,6 +261,11 @@ def device_of(store):
     return getattr(store, "devices", store).device("sda")
 
 
+def place_of(store, key):
+    """The place of an object."""
+    return getattr(store, "devices", store).place(key)
+
+
 def entries_in(kept):
     """Entries of objects in an index: by policy, bits of the partition, and key."""
     spaces = {value[0]: key[2:] for key, value in kept.items() if key.startswith(META_SPACE + b"s")}
