@@ -58,8 +58,8 @@ class GreenBatches(Generic[M]):
                 raise
             finally:
                 if batch is self._gathering:
-                    # Given up before its turn.
-                    batch.members.remove(member)
+                    # Given up before its turn; others may be equal to it.
+                    batch.members[:] = [each for each in batch.members if each is not member]
 
     def _wait_on(self, batch: _GreenBatch[M]) -> None:
         try:

@@ -217,7 +217,8 @@ class Process:
         return getattr(self.machine.disk, name)(fd, piece, *more)
 
     def unlock_byte(self, fd, offset):
-        self.tick("unlock_byte")
+        if self.is_dead:
+            raise Killed
         self.machine.disk.unlock_byte(fd, offset)
 
 
@@ -255,6 +256,16 @@ def store_of(process, clock, *, volume_bytes, reclaim_age_s=10_000_000.0, notice
     return PackedStore(core, open_index=lambda _path: process.machine.open_index(process), rules=rules)
 
 
+def device_of(store):
+    """The device of a store, opened."""
+    return getattr(store, "devices", store).device("sda")
+
+
+def place_of(store, key):
+    """The place of an object."""
+    return getattr(store, "devices", store).place(key)
+
+
 def entries_in(kept):
     """Entries of objects in an index: by policy, bits of the partition, and key."""
     spaces = {value[0]: key[2:] for key, value in kept.items() if key.startswith(META_SPACE + b"s")}
@@ -263,6 +274,13 @@ def entries_in(kept):
         if not key.startswith(META_SPACE):
             found[spaces[key[0]], key[1:]] = frozenset(decode_entries(value))
     return found
+
+
+def live_bytes_in(kept):
+    """Bytes of live records by volume, for volumes that have any."""
+    rows = {key[2:]: value for key, value in kept.items() if key.startswith(META_SPACE + b"v")}
+    found = {key: int.from_bytes(value[8:16], "little") for key, value in rows.items()}
+    return {key: count for key, count in found.items() if count}
 
 
 def view_of(key):
@@ -490,7 +508,8 @@ class World:
             lambda: post(self.stores[by], key, second, colour, ctype, next_part_power=next_part_power),
         )
         for each in keys:
-            self.written[each] = (self.written[each][0], second)
+            if each in self.written:
+                self.written[each] = (self.written[each][0], second)
 
     def archive(self, key, second, body, *, by=0, fragment=INDEX):
         """A fragment archive that is not committed: nothing changes for readers of durable data."""
@@ -525,7 +544,7 @@ class World:
 
     def at_once(self, changes, *, by=0):
         """Make changes of several objects in one batch."""
-        device = self.stores[by].devices.device("sda")
+        device = device_of(self.stores[by])
         real = device._threads
         batches = device._threads = NestedBatches(device._process)
         batches.following = list(changes)
@@ -615,15 +634,17 @@ class World:
 
     def made_again(self, machine, store, found, when):
         """An index made again from the volumes has the same in it."""
-        store.devices.device("sda")
+        device_of(store)
         before = entries_in(machine.file.kept) if machine.file else {}
         again = Machine(machine.disk.forked())
         other = self._start(again)
-        other.devices.device("sda")
+        device_of(other)
         same = {key: outcome_of(other, key) for key in found}
         assert same == found, f"{when}: {_difference(found, same)}"
         after = entries_in(again.file.kept)
         assert after == before, f"{when}: {_difference(before, after)}"
+        before, after = live_bytes_in(machine.file.kept), live_bytes_in(again.file.kept)
+        assert after == before, f"{when}: live bytes {_difference(before, after)}"
         if self.states % 2:
             for device, partition, policy in sorted(
                 {(key.device, key.partition, key.policy) for key in found}, key=str

@@ -306,8 +306,11 @@ def run(action, kind, number):
     except FAILURES:
         assert fault.hits, "it failed without a fault"
     fault.is_on = False
+    kept = None if world.machine.file is None else world.machine.file.kept
     what = f"{action.__name__} with {kind.__name__} at {number}"
     try:
+        # All processes are killed before they can mend anything.
+        world.look_killed(world.machine.disk, kept)
         look(world, "at once")
         # It works again, in every process.
         for by in range(3):

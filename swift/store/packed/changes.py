@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from swift.store.lmdbindex import Writing
 from swift.store.packed import rows
 from swift.store.packed.entry import Entry, decode_entries, encode_entries, entry_of
-from swift.store.packed.record import Header, Kind, Position, Record
+from swift.store.packed.record import ALIGNMENT, Header, Kind, Position, Record
 from swift.store.packed.rows import Spaces
 
 
@@ -53,7 +53,7 @@ class Tally:
 
     def __init__(self) -> None:
         self._bytes: dict[int, int] = {}
-        self._closed: set[int] = set()
+        self._closed: dict[int, int] = {}
 
     def add(self, entry: Entry) -> None:
         """Count a record that became live."""
@@ -65,18 +65,19 @@ class Tally:
         volume = entry.position.volume
         self._bytes[volume] = self._bytes.get(volume, 0) - entry.read_bytes
 
-    def close(self, volume: int) -> None:
-        """Let nothing more be appended to a volume."""
-        self._closed.add(volume)
+    def close(self, volume: int, end: int = 0) -> None:
+        """Let nothing more be appended to a volume, nor anything be read of it before an end."""
+        self._closed[volume] = max(end, self._closed.get(volume, 0))
 
     def write(self, writing: Writing, ends: dict[int, int]) -> None:
         """Add it to the rows of the volumes; ``ends`` has new ends of some, bytes."""
         # Files that no record is about yet are in volume 0.
         self._bytes.pop(0, None)
-        for volume in self._bytes.keys() | ends.keys() | self._closed:
+        for volume in self._bytes.keys() | ends.keys() | self._closed.keys():
             row = rows.read_volume(writing, volume)
             live = max(row.live_bytes + self._bytes.get(volume, 0), 0)
-            end, is_closed = max(row.end, ends.get(volume, 0)), row.is_closed or volume in self._closed
+            end = max(row.end, ends.get(volume, 0), self._closed.get(volume, 0))
+            is_closed = row.is_closed or volume in self._closed
             rows.write_volume(writing, volume, rows.VolumeRow(end, live, is_closed))
 
 
@@ -139,7 +140,7 @@ def _remove_references(writing: Writing, spaces: Spaces, header: Header, tally: 
     was_there = False
     for partition, position in header.references:
         # An index made again must not have another record at a position that does not count.
-        tally.close(position.volume)
+        tally.close(position.volume, (position.unit + 1) * ALIGNMENT)
         key = spaces.find(writing, header.policy, partition, header.hash)
         value = None if key is None else writing.get(key)
         if key is None or not value:

@@ -28,7 +28,7 @@ from swift.platform.syncing import sync_directory
 from swift.store.lmdbindex import Index, IndexFailed
 from swift.store.packed import rows
 from swift.store.packed.changes import Change, apply
-from swift.store.packed.entry import Entry, decode_entries
+from swift.store.packed.entry import BadEntry, Entry, decode_entries
 from swift.store.packed.locks import ObjectLocks
 from swift.store.packed.record import ALIGNMENT, Header, Kind, Position, Record, Reference
 from swift.store.packed.recovery import Recovery, Unwanted, has_tail
@@ -260,12 +260,16 @@ class PackedDevice:
     def entries(self, policy: int, partition: int, object_hash: bytes) -> list[Entry]:
         """Return the entries of an object. Raises OSError."""
 
-        def read(index: Index, spaces: Spaces) -> bytes | None:
+        def read(index: Index, spaces: Spaces) -> list[Entry]:
             key = spaces.find(index, policy, partition, object_hash)
-            return None if key is None else index.get(key)
+            value = None if key is None else index.get(key)
+            try:
+                return decode_entries(value) if value else []
+            except BadEntry as error:
+                index.discard()
+                raise IndexFailed(str(error))
 
-        value = self.read_index(read)
-        return decode_entries(value) if value else []
+        return self.read_index(read)
 
     def change_index(self, work: Callable[[rows.Writing], object]) -> None:
         """Change rows of the index that no record is about. Raises OSError."""
@@ -315,10 +319,11 @@ class PackedDevice:
         return True
 
     def _catch_up(self) -> None:
-        """Index what was written but could not be indexed then; called before an object is changed."""
-        if self._is_behind:
+        """Do what a failure prevented, before an object is looked at to be changed."""
+        if self._is_behind or self._unwanted:
             with self._writing:
                 self._take_up()
+                self._disown()
 
     def _take_up(self) -> None:
         appender = self._appender
@@ -341,7 +346,7 @@ class PackedDevice:
         try:
             appender.append(b"".join(pieces))
         except BaseException:
-            self._drop(appender, changes, end)
+            self._drop(appender, changes)
             raise
         self._publish(appender, changes)
         for change in changes:
@@ -379,7 +384,7 @@ class PackedDevice:
             self._checked_s = now_s
             index.check()
 
-    def _drop(self, appender: Appender, changes: list[Change], end: int) -> None:
+    def _drop(self, appender: Appender, changes: list[Change]) -> None:
         """Give up a volume after a failure; what was written to it must never become visible."""
         wanted = [each for each in changes if each.header.kind is not Kind.UNWANTED]
         self._unwanted.extend(Unwanted(each.header, each.position) for each in wanted)
@@ -389,10 +394,13 @@ class PackedDevice:
         try:
             with self.index.writing() as writing:
                 row = rows.read_volume(writing, number)
-                rows.write_volume(writing, number, row._replace(end=max(end, row.end), is_closed=True))
+                # What follows the end is disowned by the next process if this one cannot.
+                rows.write_volume(
+                    writing, number, row._replace(end=max(appender.end, row.end), is_closed=True)
+                )
         except IndexFailed as error:
             # The records that say so are still to be written.
-            self._notice(f"cannot note the end of volume {number} of {self.path}: {error}")
+            self._notice(f"cannot close volume {number} of {self.path}: {error}")
         if wanted:
             with suppress(OSError, NoSpace):
                 self._disown()

@@ -15,7 +15,7 @@ import struct
 from typing import NamedTuple
 
 from swift.base.errors import InvalidValue
-from swift.base.timestamp import Timestamp
+from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.store.packed.record import ALIGNMENT, Header, Kind, Position, file_name
 
 _WORD = struct.Struct(">Q")
@@ -77,6 +77,13 @@ class Entry(NamedTuple):
 
 def decode_entries(value: bytes) -> list[Entry]:
     """Return the entries in a value of the index; raises ``BadEntry``."""
+    try:
+        return _decode(value)
+    except InvalidTimestamp as error:
+        raise BadEntry(str(error))
+
+
+def _decode(value: bytes) -> list[Entry]:
     entries, at = [], 0
     while at < len(value):
         if len(value) - at < _ENTRY_BYTES:

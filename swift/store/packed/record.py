@@ -16,7 +16,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from swift.base.errors import InvalidValue
-from swift.base.timestamp import Timestamp
+from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.platform.fastcrc import crc32
 from swift.store.layout import data_name, meta_name, tombstone_name
 
@@ -62,6 +62,9 @@ class Kind(IntEnum):
     LINK = 6
     #: Records that it references were never acknowledged: neither they nor their references count.
     UNWANTED = 7
+
+
+_KINDS = frozenset(map(int, Kind))
 
 
 class Position(NamedTuple):
@@ -230,17 +233,19 @@ def parse_header(data: bytes | memoryview, nonce: bytes) -> Header:
     ) = _REST.unpack_from(data, _BEGIN.size)
     if metadata_bytes > METADATA_BYTES_MAX or body_bytes > BODY_BYTES_MAX:
         raise BadRecord("the record is too long")
+    if kind not in _KINDS:
+        raise BadRecord("the record is of an unknown kind")
     return Header(
         Kind(kind),
         policy,
         partition,
         object_hash,
-        Timestamp.from_raw(ticks, offset),
+        _timestamp(ticks, offset),
         None if also == _NO_PARTITION else also,
         None if fragment == _NO_FRAGMENT else fragment,
         bool(flags & _DURABLE),
         bool(flags & _EXTERNAL),
-        None if ctype == _NO_TIME else Timestamp.from_raw(ctype),
+        None if ctype == _NO_TIME else _timestamp(ctype),
         written_ns,
         tuple(
             Reference(where, Position(volume, unit))
@@ -255,6 +260,13 @@ def parse_header(data: bytes | memoryview, nonce: bytes) -> Header:
         metadata_crc,
         body_crc,
     )
+
+
+def _timestamp(ticks: int, offset: int = 0) -> Timestamp:
+    try:
+        return Timestamp.from_raw(ticks, offset)
+    except InvalidTimestamp as error:
+        raise BadRecord(str(error))
 
 
 def check_metadata(header: Header, metadata: bytes | memoryview) -> bytes:

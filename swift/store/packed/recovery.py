@@ -71,7 +71,7 @@ class Recovery:
         #: Volumes with something that does not count.
         self._closed: set[int] = set()
 
-    def rebuild(self, identity: bytes, policies: Iterable[int]) -> None:
+    def rebuild(self, identity: bytes, policies: Iterable[int] = ()) -> None:
         """Index every record of every volume; ``identity`` is that of the volumes.
 
         Of ``policies`` there are directories of the file engine.
@@ -107,7 +107,7 @@ class Recovery:
         known = rows.volumes(self._index)
         for number in self._volumes.numbers():
             row = known.get(number, rows.VolumeRow())
-            if number == mine or row.is_closed or not self._has_tail(number, row.end):
+            if number == mine or not self._has_tail(number, row.end):
                 continue
             # A volume whose owner lives is none of our business.
             volume = self._volumes.lock(number)
@@ -129,6 +129,11 @@ class Recovery:
         row = rows.read_volume(self._index, volume.number)
         if not row.is_closed:
             self._replay(volume, row.end)
+            return
+        # Its writing failed, and the process ended before it could disown them.
+        for position, header in self._volumes.scan(volume, row.end // ALIGNMENT):
+            if header.kind is not Kind.UNWANTED:
+                self._unwanted.append(Unwanted(header, position))
 
     def replay_own(self, appender: Appender) -> None:
         """Index what this process wrote and has not indexed.

@@ -1,0 +1,336 @@
+"""swift/store/packed/device.py: batches, failures, and what processes of one device do to each other."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+from swift.base.errors import NoSpace
+from swift.base.timestamp import Timestamp
+from swift.store.lmdbindex import IndexFailed
+from swift.store.packed import rows
+from swift.store.packed.changes import Change, Update
+from swift.store.packed.device import PackedDevice, PackedRules
+from swift.store.packed.record import Header, Kind, Record, Reference
+from test.sim.packedworld import Machine, NestedBatches, Process, broken, no_space
+from test.sim.powercut import SimulatedDisk
+from test.sim.test_powercut import TOP
+
+HASH = bytes.fromhex("85dee760570f953becc718ec26cd501d")
+PARTITION = 8
+
+
+class Bench:
+    """Processes that use one device, by number."""
+
+    def __init__(self, volume_bytes=4096):
+        self.machine = Machine(SimulatedDisk(TOP))
+        self.rules = PackedRules(volume_bytes=volume_bytes)
+        self.devices = {}
+        self.notices = []
+
+    def process(self, number=0):
+        device = self.devices.get(number)
+        return self.open(number) if device is None else device
+
+    def open(self, number=0):
+        process = Process(self.machine)
+        device = self.devices[number] = PackedDevice(
+            process,
+            TOP,
+            open_index=lambda _path: self.machine.open_index(process),
+            rules=self.rules,
+            notice=self.notices.append,
+        )
+        device.process = process
+        return device
+
+    def fail(self, call, error, by=0):
+        """Let a call of a process fail until it is mended."""
+        self.process(by).process.fault = lambda name: error if name == call else None
+
+    def fail_thoroughly(self, by=0):
+        """From the next sync on a process can do nothing with the volumes, until it is mended."""
+        failed = []
+
+        def fault(name):
+            if name == "fdatasync" or failed and not name.startswith("index.") and name != "commit":
+                failed.append(name)
+                return broken()
+            return None
+
+        self.process(by).process.fault = fault
+
+    def mend(self, by=0):
+        self.process(by).process.fault = lambda _name: None
+
+    def kill(self, by=0):
+        self.devices.pop(by).process.kill()
+
+    def change(self, second, by=0, size=50, replaces=()):
+        entries = self.entries(by)
+        removed = [entry for entry in entries if entry.timestamp in {Timestamp(each) for each in replaces}]
+        header = Header(
+            Kind.DATA,
+            0,
+            PARTITION,
+            HASH,
+            Timestamp(second),
+            references=tuple(Reference(PARTITION, entry.position) for entry in removed),
+        )
+        kept = [entry for entry in entries if entry not in removed]
+        update = Update(PARTITION, kept, removed, adds=True)
+        return Change(Record(header, b"metadata", bytes(size)), [update])
+
+    def put(self, second, by=0, **how):
+        device = self.process(by)
+        with device.locks.hold(1):
+            change = self.change(second, by, **how)
+            device.commit(change)
+        return change.position
+
+    def entries(self, by=0):
+        return self.process(by).entries(0, PARTITION, HASH)
+
+    def seconds(self, by=0):
+        return sorted(int(entry.timestamp.seconds) for entry in self.entries(by))
+
+    def made_again(self):
+        """What another process finds that has to make the index."""
+        lost, self.machine.file = self.machine.file, None
+        machine = Machine(self.machine.disk.forked())
+        other = Bench()
+        other.machine = machine
+        self.machine.file = lost
+        return other.seconds()
+
+
+@pytest.fixture
+def bench():
+    return Bench()
+
+
+# --- batches ------------------------------------------------------------------------------------------
+
+
+def test_a_change_is_durable_and_visible_to_all_when_it_returns(bench):
+    bench.put(1)
+    assert bench.seconds(by=1) == [1] == bench.made_again()
+    assert not any(inode.is_dirty for inode in bench.machine.disk._inodes.values() if inode.writes)
+
+
+def test_changes_of_one_moment_cost_one_sync(bench):
+    device = bench.process()
+    bench.put(1)
+    calls = []
+    device.process.fault = calls.append
+    device._threads = batches = NestedBatches(device._process)
+    batches.following = [lambda: device.commit(bench.change(3))]
+    device.commit(bench.change(2))
+    assert calls.count("fdatasync") == 1 and calls.count("index.writing") == 1
+
+
+def test_a_full_volume_is_followed_by_a_new_one(bench):
+    positions = [bench.put(second, size=1000) for second in range(1, 8)]
+    assert [each.volume for each in positions] == [1, 1, 1, 2, 2, 2, 3]
+    assert bench.made_again() == list(range(1, 8))
+
+
+def test_a_record_larger_than_a_volume_has_one_of_its_own(bench):
+    bench.put(1)
+    assert bench.put(2, size=10_000).volume == 2
+    assert bench.made_again() == [1, 2]
+
+
+def test_a_batch_that_does_not_fit_goes_on_in_a_new_volume(bench):
+    device = bench.process()
+    device._threads = batches = NestedBatches(device._process)
+    changes = [bench.change(second, size=1500) for second in (1, 2, 3)]
+    for change in changes:
+        change.updates[0].kept = []
+    batches.following = [lambda: device.commit(changes[1]), lambda: device.commit(changes[2])]
+    device.commit(changes[0])
+    assert [change.error for change in changes] == [None] * 3
+    assert {change.position.volume for change in changes} == {1, 2}
+
+
+# --- processes ----------------------------------------------------------------------------------------
+
+
+def test_each_process_appends_to_a_volume_of_its_own(bench):
+    assert {bench.put(second, by=second % 2).volume for second in range(1, 5)} == {1, 2}
+
+
+def test_a_process_goes_on_with_a_volume_that_another_left(bench):
+    bench.put(1)
+    bench.kill()
+    assert bench.put(2, by=1).volume == 1
+
+
+def test_records_that_a_killed_process_had_not_indexed_are_not_written_over(bench):
+    bench.process(1)
+    bench.put(1)
+    bench.process().process.fault = lambda name: bench.kill() if name == "index.writing" else None
+    with pytest.raises(BaseException):  # noqa: B017 - it is killed
+        bench.put(2)
+    assert bench.seconds(by=1) == [1]
+    assert bench.put(3, by=1).volume == 2
+    bench.open(2)
+    assert bench.seconds(by=2) == [1, 2, 3] == bench.made_again()
+
+
+def test_a_volume_that_cannot_be_opened_does_not_stop_writing(bench):
+    bench.put(1)
+    bench.kill()
+    device = bench.process(1)
+    tried = []
+
+    def fault(name):
+        if name == "flock" and not tried:
+            tried.append(name)
+            return broken()
+        return None
+
+    device.process.fault = fault
+    assert bench.put(2, by=1).volume == 2
+    assert tried and any("cannot append" in notice for notice in bench.notices)
+
+
+# --- failures -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "error"), [("fdatasync", broken()), ("pwrite", broken()), ("pwrite", no_space())]
+)
+def test_what_could_not_be_written_is_refused_and_never_appears(bench, call, error):
+    bench.put(1)
+    bench.fail(call, error)
+    with pytest.raises((OSError, NoSpace)):
+        bench.put(2, replaces=[1])
+    assert bench.seconds() == [1]
+    bench.mend()
+    bench.put(3)
+    assert bench.seconds() == [1, 3] == bench.made_again()
+
+
+def test_nothing_is_appended_to_a_volume_after_a_failure(bench):
+    bench.put(1)
+    bench.fail("fdatasync", broken())
+    with pytest.raises(OSError):
+        bench.put(2)
+    bench.mend()
+    assert {bench.put(3).volume, bench.put(4, by=1).volume}.isdisjoint({1})
+    # Nor after the index was lost with what it knew.
+    bench.machine.file = None
+    for by in list(bench.devices):
+        bench.kill(by)
+    assert bench.put(5, by=3).volume != 1
+    row = bench.process(3).read_index(lambda index, _spaces: rows.read_volume(index, 1))
+    assert row.is_closed
+
+
+def test_what_a_process_could_not_disown_is_disowned_when_it_is_killed(bench):
+    bench.process(1)
+    bench.put(1)
+    bench.fail_thoroughly()
+    with pytest.raises(OSError):
+        bench.put(2, replaces=[1])
+    bench.kill()
+    assert bench.put(3, by=1).volume != 1
+    assert bench.seconds(by=2) == [1, 3] == bench.made_again()
+
+
+def test_a_process_does_not_believe_what_it_could_not_disown_when_it_makes_the_index(bench):
+    bench.put(1)
+    bench.fail_thoroughly()
+    with pytest.raises(OSError):
+        bench.put(2, replaces=[1])
+    bench.mend()
+    bench.machine.file = None
+    assert bench.seconds() == [1]
+
+
+def test_no_other_process_appends_behind_what_is_not_disowned_yet(bench):
+    bench.put(1)
+    bench.fail_thoroughly()
+    with pytest.raises(OSError):
+        bench.put(2)
+    # The error refers to the volume.
+    gc.collect()
+    bench.machine.file = None
+    assert bench.put(3, by=1).volume != 1
+    bench.mend()
+    bench.put(4)
+    assert bench.seconds() == [1, 3, 4] == bench.made_again()
+
+
+def test_what_an_index_made_in_between_believed_is_put_right(bench):
+    """The refused record had made another one obsolete, which has to be there again."""
+    bench.put(1)
+    bench.fail_thoroughly()
+    with pytest.raises(OSError):
+        bench.put(2, replaces=[1])
+    bench.machine.file = None
+    assert bench.seconds(by=1) == [2]
+    bench.mend()
+    bench.put(4)
+    assert bench.seconds(by=1) == [1, 4] == bench.seconds() == bench.made_again()
+
+
+def test_what_is_durable_and_could_not_be_indexed_is_indexed_before_the_next_change(bench):
+    bench.put(1)
+    bench.fail("index.writing", IndexFailed("full"))
+    with pytest.raises(OSError, match="index"):
+        bench.put(2)
+    assert bench.seconds() == [1]
+    bench.mend()
+    with bench.process().locks.hold(5):
+        assert bench.seconds() == [1, 2] == bench.made_again()
+
+
+def test_an_index_that_holds_garbage_is_made_again(bench):
+    bench.put(1)
+    kept = bench.machine.file.kept
+    (key,) = [key for key in kept if key.endswith(HASH)]
+    kept[key] = b"garbage"
+    assert bench.seconds() == [1]
+
+
+def test_an_index_of_other_volumes_is_made_again(bench):
+    """The disk was exchanged, the index is on an SSD."""
+    bench.put(1)
+    kept = bench.machine.file.kept
+    other = Bench()
+    other.machine.open_index(Process(other.machine))
+    other.machine.file.kept = dict(kept)
+    assert other.seconds() == []
+    other.put(2)
+    assert other.seconds() == [2] == other.made_again()
+    assert any("other volumes" in notice for notice in other.notices)
+
+
+def test_opening_tells_failures_of_the_index_as_errors_of_the_device_and_leaves_nothing_open(bench):
+    machine = bench.machine
+    bench.process(1)
+    before = len(machine.disk._open)
+    process = Process(machine)
+    process.fault = lambda name: IndexFailed("no") if name == "index.get" else None
+    with pytest.raises(OSError, match="index"):
+        PackedDevice(
+            process,
+            TOP,
+            open_index=lambda _path: machine.open_index(process),
+            rules=PackedRules(),
+            notice=lambda _text: None,
+        )
+    assert len(machine.disk._open) == before
+
+
+def test_a_directory_that_was_replaced_is_noticed(bench):
+    device = bench.process()
+    device.look()
+    assert not device.is_stale
+    bench.machine.disk.rename(device.directory, f"{TOP}/old")
+    device.look()
+    assert device.is_stale

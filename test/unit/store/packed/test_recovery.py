@@ -1,0 +1,301 @@
+"""swift/store/packed/recovery.py: the index is made again from the volumes."""
+
+from __future__ import annotations
+
+import pytest
+
+from swift.base.timestamp import Timestamp
+from swift.store.packed import rows
+from swift.store.packed.entry import decode_entries
+from swift.store.packed.record import ALIGNMENT, Header, Kind, Position, Record, Reference
+from swift.store.packed.recovery import Recovery, has_tail
+from swift.store.packed.rows import Spaces
+from swift.store.packed.volumes import Appender, Volumes, write_at
+from test.sim.packedworld import Machine, Process
+from test.sim.powercut import SimulatedDisk
+from test.sim.test_powercut import TOP
+
+HASH = bytes.fromhex("85dee760570f953becc718ec26cd501d")
+PARTITION = 8
+DIRECTORY = f"{TOP}/packed"
+
+
+def data(second, *references, **how):
+    header = Header(Kind.DATA, 0, PARTITION, HASH, Timestamp(second), references=references, **how)
+    return Record(header, b"metadata", b"body" * 20)
+
+
+def says(kind, *references, second=0, **how):
+    header = Header(kind, 0, PARTITION, HASH, Timestamp(second), references=references, **how)
+    return Record(header)
+
+
+def of(position, partition=PARTITION):
+    return Reference(partition, position)
+
+
+class Bench:
+    """Volumes to which records are appended, and an index made of them."""
+
+    def __init__(self):
+        self.machine = Machine(SimulatedDisk(TOP))
+        self.process = Process(self.machine)
+        self.volumes = Volumes(self.process, DIRECTORY, device_path=TOP)
+        self.appenders = {}
+        self.index = self.machine.open_index(self.process)
+        self.unwanted = []
+
+    def append(self, *batch, volume=1):
+        """Write records as one batch; return their positions."""
+        appender = self.appenders.get(volume)
+        if appender is None:
+            made = self.volumes.create()
+            assert made.number == volume
+            appender = self.appenders[volume] = Appender(
+                self.process, made, end=ALIGNMENT, volume_bytes=1 << 16
+            )
+        positions, pieces, end = [], [], appender.end
+        for record in batch:
+            positions.append(Position(volume, end // ALIGNMENT))
+            pieces.append(record.encode(appender.volume.nonce, appender.end // ALIGNMENT))
+            end += len(pieces[-1])
+        appender.append(b"".join(pieces))
+        return positions if len(positions) > 1 else positions[0]
+
+    def damage_body(self, position):
+        fd = self.appenders[position.volume].volume.fd
+        write_at(self.machine.disk, fd, b"x", position.unit * ALIGNMENT + 150)
+
+    def leave(self):
+        """All processes that append are killed."""
+        self.appenders.clear()
+
+    def recovery(self, never=()):
+        volumes = Volumes(self.process, DIRECTORY, device_path=TOP)
+        return Recovery(self.process, volumes, self.index, Spaces(), lambda _text: None, never)
+
+    def rebuild(self, never=()):
+        recovery = self.recovery(never)
+        recovery.rebuild(b"these")
+        self.unwanted = [each.position for each in recovery.replay_tails()]
+        return self
+
+    def replay(self):
+        self.unwanted = [each.position for each in self.recovery().replay_tails()]
+
+    def entries(self, partition=PARTITION):
+        key = Spaces().find(self.index, 0, partition, HASH)
+        return decode_entries((key and self.index.get(key)) or b"")
+
+    def positions(self, partition=PARTITION):
+        return [entry.position for entry in self.entries(partition)]
+
+    def row(self, volume=1):
+        return rows.read_volume(self.index, volume)
+
+
+@pytest.fixture
+def bench():
+    return Bench()
+
+
+# --- what records say ---------------------------------------------------------------------------------
+
+
+def test_a_record_is_found_with_its_end_and_its_size(bench):
+    position = bench.append(data(1))
+    bench.leave()
+    bench.rebuild()
+    (entry,) = bench.entries()
+    assert entry.position == position
+    assert bench.row() == (position.unit * ALIGNMENT + data(1).total_bytes, entry.read_bytes, False)
+    assert rows.is_complete(bench.index) and rows.owner(bench.index) == b"these"
+
+
+@pytest.mark.parametrize("first", [1, 2])
+def test_what_a_record_references_is_dead_in_whichever_volume_it_is(bench, first):
+    """Volumes are scanned by number, records by place: none of it is the order of writing."""
+    bench.append(data(9), volume=1)
+    bench.append(data(9), volume=2)
+    old = bench.append(data(1), volume=first)
+    new = bench.append(data(2, of(old)), volume=3 - first)
+    bench.rebuild()
+    assert old not in bench.positions() and new in bench.positions()
+
+
+def test_a_record_that_is_gone_is_not_there(bench):
+    position = bench.append(data(1))
+    bench.append(says(Kind.GONE, of(position)))
+    assert bench.rebuild().entries() == []
+    assert bench.row().live_bytes == 0
+
+
+def test_an_archive_is_durable_after_its_commit(bench):
+    bench.append(data(1, fragment=2))
+    bench.append(data(1, fragment=3))
+    bench.append(says(Kind.COMMIT, second=1, fragment=2))
+    durable = {entry.fragment: entry.durable for entry in bench.rebuild().entries()}
+    assert durable == {2: True, 3: False}
+
+
+def test_a_linked_record_is_in_both_partitions(bench):
+    position = bench.append(data(1))
+    link = Header(Kind.LINK, 0, 16, HASH, Timestamp(1), references=(of(position, 16),))
+    bench.append(Record(link), volume=2)
+    bench.append(says(Kind.GONE, of(position)), volume=2)
+    bench.rebuild()
+    assert (bench.positions(), bench.positions(16)) == ([], [position])
+
+
+def test_a_record_of_two_partitions_is_in_both(bench):
+    position = bench.append(data(1, also_partition=16))
+    bench.rebuild()
+    assert bench.positions() == bench.positions(16) == [position]
+
+
+@pytest.mark.parametrize("kind", [Kind.DATA, Kind.GONE])
+def test_an_unwanted_record_does_not_count_nor_what_it_says(bench, kind):
+    old = bench.append(data(1))
+    bad = bench.append(data(2, of(old)) if kind is Kind.DATA else says(kind, of(old)))
+    bench.append(says(Kind.UNWANTED, of(bad)), volume=2)
+    bench.leave()
+    assert bench.rebuild().positions() == [old]
+    assert bench.row(1).is_closed and not bench.row(2).is_closed
+
+
+def test_an_unwanted_commit_makes_nothing_durable(bench):
+    bench.append(data(1, fragment=2))
+    bad = bench.append(says(Kind.COMMIT, second=1, fragment=2))
+    bench.append(says(Kind.UNWANTED, of(bad)), volume=2)
+    assert [entry.durable for entry in bench.rebuild().entries()] == [False]
+
+
+def test_a_record_that_this_process_is_about_to_disown_does_not_count(bench):
+    old = bench.append(data(1))
+    bad = bench.append(data(2, of(old)))
+    assert bench.rebuild(never=[bad]).positions() == [old]
+
+
+# --- the last batch -----------------------------------------------------------------------------------
+
+
+def test_a_torn_record_of_the_last_batch_is_unwanted_and_closes_the_volume(bench):
+    old = bench.append(data(1))
+    sound, torn = bench.append(data(2), data(3, of(old)))
+    bench.damage_body(torn)
+    bench.leave()
+    bench.rebuild()
+    assert bench.positions() == [old, sound]
+    assert bench.unwanted == [torn]
+    assert bench.row().is_closed
+
+
+def test_bodies_before_the_last_batch_are_not_read(bench):
+    """Damage there is the auditor's."""
+    first = bench.append(data(1))
+    bench.append(data(2))
+    bench.damage_body(first)
+    bench.leave()
+    assert first in bench.rebuild().positions()
+    assert bench.unwanted == [] and not bench.row().is_closed
+
+
+def test_a_batch_that_a_living_process_is_writing_is_taken_up_to_what_is_there(bench):
+    old = bench.append(data(1))
+    first, second, third = bench.append(data(2), data(3, of(old)), data(4))
+    bench.damage_body(second)
+    bench.rebuild()
+    assert bench.positions() == [old, first]
+    assert bench.row() == (second.unit * ALIGNMENT, bench.row().live_bytes, False)
+    assert bench.unwanted == []
+    assert third
+
+
+def test_what_was_read_of_a_killed_process_is_durable_before_it_is_indexed(bench):
+    bench.append(data(1))
+    bench.leave()
+    calls = []
+    bench.process.fault = calls.append
+    bench.rebuild()
+    assert calls.index("fdatasync") < len(calls) - calls[::-1].index("commit")
+    assert "fdatasync" in calls[: calls.index("commit", calls.index("pread"))]
+
+
+# --- tails --------------------------------------------------------------------------------------------
+
+
+def test_what_a_killed_process_had_not_indexed_is_taken_up(bench):
+    old = bench.append(data(1))
+    bench.rebuild()
+    new = bench.append(data(2, of(old)))
+    bench.leave()
+    bench.replay()
+    assert bench.positions() == [new]
+
+
+def test_the_tail_of_a_living_process_is_left_to_it(bench):
+    old = bench.append(data(1))
+    bench.rebuild()
+    bench.append(data(2, of(old)))
+    bench.replay()
+    assert bench.positions() == [old]
+
+
+def test_what_was_indexed_before_is_not_taken_up_again(bench):
+    """It may be obsolete by now, by a record in another volume."""
+    old = bench.append(data(1))
+    bench.rebuild()
+    bench.append(says(Kind.GONE, of(old)), volume=2)
+    appender = bench.appenders[1]
+    bench.leave()
+    bench.replay()
+    appender.published = appender.end
+    bench.recovery().replay_own(appender)
+    assert bench.positions() == []
+
+
+def test_a_process_takes_up_what_it_could_not_index(bench):
+    old = bench.append(data(1))
+    bench.rebuild()
+    appender = bench.appenders[1]
+    appender.published = appender.end
+    new = bench.append(data(2, of(old)))
+    bench.recovery().replay_own(appender)
+    assert bench.positions() == [new]
+    assert appender.published == appender.end
+
+
+def test_the_tail_of_a_closed_volume_is_unwanted(bench):
+    """Its writing failed, and the process was killed before it could say so."""
+    bench.append(data(1))
+    bench.rebuild()
+    refused, _says = bench.append(data(2), says(Kind.UNWANTED, of(Position(7, 7))))
+    with bench.index.writing() as writing:
+        rows.write_volume(writing, 1, bench.row()._replace(is_closed=True))
+    bench.leave()
+    bench.replay()
+    assert len(bench.positions()) == 1
+    assert bench.unwanted == [refused]
+
+
+def test_zeros_are_no_tail(bench):
+    bench.append(data(1))
+    volume = bench.appenders[1].volume
+    assert has_tail(volume, 0)
+    assert not has_tail(volume, bench.appenders[1].end)
+
+
+def test_a_file_that_is_no_volume_is_passed_over(bench):
+    position = bench.append(data(1))
+    bench.append(data(2), volume=2)
+    write_at(bench.machine.disk, bench.appenders[2].volume.fd, b"x", 0)
+    assert bench.rebuild().positions() == [position]
+
+
+def test_making_it_again_twice_changes_nothing(bench):
+    old = bench.append(data(1))
+    bench.append(data(2, of(old)))
+    bench.rebuild()
+    before = bench.entries(), bench.row()
+    bench.rebuild()
+    assert (bench.entries(), bench.row()) == before

@@ -1,0 +1,273 @@
+"""swift/store/packed/volumes.py: creating, locking, appending and scanning."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swift.base.errors import NoSpace
+from swift.base.timestamp import Timestamp
+from swift.platform.disk import Disk
+from swift.store.errors import Damaged
+from swift.store.packed.record import ALIGNMENT, HEADER_BYTES, BadRecord, Header, Kind, Position, Record
+from swift.store.packed.volumes import SCAN_BYTES, Appender, Volumes, write_at
+from test.sim.packedworld import Machine, Process, broken, no_space
+from test.sim.powercut import SimulatedDisk
+from test.sim.test_powercut import TOP
+
+DIRECTORY = f"{TOP}/packed"
+
+
+def record(body=b"body", second=1):
+    return Record(Header(Kind.DATA, 0, 7, bytes(16), Timestamp(second)), b"metadata", body)
+
+
+FAILED_CALLS = [("pwrite", no_space()), ("pwrite", broken()), ("fdatasync", broken())]
+GARBAGE = st.lists(st.binary(min_size=1, max_size=700), min_size=1, max_size=5)
+
+
+class Bench:
+    def __init__(self):
+        self.machine = Machine(SimulatedDisk(TOP))
+        self.process = Process(self.machine)
+        self.volumes = self.open()
+
+    def open(self):
+        """The volumes as another process has them."""
+        return Volumes(Process(self.machine), DIRECTORY, device_path=TOP)
+
+    def filled(self, *bodies):
+        """A volume with a record for each body."""
+        volume = self.volumes.create()
+        appender = Appender(self.process, volume, end=ALIGNMENT, volume_bytes=1 << 20)
+        for second, body in enumerate(bodies, 1):
+            appender.append(record(body, second).encode(volume.nonce, appender.end // ALIGNMENT))
+        return volume, appender
+
+    def identity_of_its_own(self):
+        self.volumes.create()
+        return self.volumes.identity()
+
+    def scan(self, volume, start=0):
+        return [(position.unit, header) for position, header in self.volumes.scan(volume, start)]
+
+    def seconds(self, volume):
+        return [int(header.timestamp.seconds) for _unit, header in self.scan(volume)]
+
+    def overwrite(self, volume, offset, data):
+        write_at(self.machine.disk, volume.fd, data, offset)
+
+
+@pytest.fixture
+def bench():
+    return Bench()
+
+
+# --- files of volumes ---------------------------------------------------------------------------------
+
+
+def test_volumes_are_numbered_from_1_and_other_files_are_none(bench):
+    held = [bench.volumes.create(), bench.volumes.create()]
+    bench.machine.disk.open(f"{DIRECTORY}/00000009.volume.old", os.O_CREAT)
+    assert [each.number for each in held] == bench.volumes.numbers() == [1, 2]
+
+
+def test_there_are_no_volumes_without_a_directory(bench):
+    assert bench.volumes.numbers() == []
+
+
+def test_a_new_volume_is_locked_until_it_is_let_go(bench):
+    volume = bench.volumes.create()
+    assert bench.open().lock(1) is None
+    del volume
+    assert bench.open().lock(1) is not None
+
+
+def test_a_volume_that_could_not_be_created_leaves_no_file(bench):
+    volumes = bench.open()
+    volumes._disk.fault = lambda name: no_space() if name == "pwrite" else None
+    for _ in range(3):
+        with pytest.raises(NoSpace):
+            volumes.create()
+    assert bench.volumes.numbers() == []
+
+
+def test_a_file_that_is_no_volume_is_damage_and_not_locked(bench):
+    volume = bench.volumes.create()
+    bench.overwrite(volume, 3, b"x")
+    with pytest.raises(Damaged):
+        bench.open().open(1)
+    del volume
+    assert bench.open().lock(1) is None
+
+
+def test_a_volume_that_took_the_name_of_another_is_damage(bench):
+    volume = bench.volumes.create()
+    bench.machine.disk.rename(f"{DIRECTORY}/00000001.volume", f"{DIRECTORY}/00000002.volume")
+    with pytest.raises(Damaged, match="number 2"):
+        bench.open().open(2)
+    assert volume.number == 1
+
+
+def test_a_removed_volume_is_closed_when_it_is_noticed(bench):
+    bench.volumes.create()
+    volumes = bench.open()
+    fd = volumes.open(1).fd
+    bench.machine.disk.unlink(f"{DIRECTORY}/00000001.volume")
+    assert bench.open().lock(1) is None
+    volumes.forget_removed()
+    assert fd not in bench.machine.disk._open
+
+
+def test_taking_a_volume_makes_its_name_durable(bench):
+    """The process that created it may have been killed before it could."""
+    bench.volumes.create()
+    disk = bench.machine.disk
+    disk._changes[-1].is_durable = False
+    assert bench.open().take(1) is not None
+    assert all(change.is_durable for change in disk._changes)
+
+
+def test_an_identity_is_made_once_and_is_durable(bench):
+    bench.volumes.create()
+    identity = bench.open().identity()
+    assert bench.open().identity() == identity
+    assert Bench().identity_of_its_own() != identity
+    for image in bench.machine.disk.crash_states(20, random.Random(1)):
+        left = Volumes(SimulatedDisk(TOP, image), DIRECTORY, device_path=TOP)
+        assert left.identity() == identity
+
+
+# --- appending ----------------------------------------------------------------------------------------
+
+
+def test_records_are_read_back_where_they_were_appended(bench):
+    volume, appender = bench.filled(b"one", b"two" * 100)
+    (first, _), (second, _) = bench.scan(volume)
+    assert bench.open().read(Position(1, first), 0).body() == b"one"
+    assert bench.open().read(Position(1, second), 4096).body() == b"two" * 100
+    with pytest.raises(BadRecord):
+        bench.open().read(Position(1, appender.end // ALIGNMENT), 64)
+    with pytest.raises(FileNotFoundError):
+        bench.open().read(Position(2, 1), 64)
+
+
+def test_zeros_ahead_leave_the_size_alone(bench):
+    volume, _appender = bench.filled(b"one")
+    size = bench.machine.disk.fstat(volume.fd).st_size
+    appender = Appender(bench.process, volume, end=1024, volume_bytes=1 << 20)
+    appender.append(record().encode(volume.nonce, 16))
+    assert bench.machine.disk.fstat(volume.fd).st_size == size
+
+
+def test_records_fit_where_zeros_do_not(bench):
+    volume = bench.volumes.create()
+    appender = Appender(bench.process, volume, end=ALIGNMENT, volume_bytes=1 << 20)
+    sizes = []
+
+    class Nearly(Process):
+        def pwrite(self, fd, data, offset):
+            sizes.append(len(data))
+            if len(data) > 4096:
+                raise no_space()
+            return super().pwrite(fd, data, offset)
+
+    appender._disk = Nearly(bench.machine)
+    appender.append(record().encode(volume.nonce, 1))
+    assert max(sizes) > 4096
+    assert bench.seconds(volume) == [1]
+
+
+@pytest.mark.parametrize(
+    ("call", "error"), [("pwrite", no_space()), ("pwrite", broken()), ("fdatasync", broken())]
+)
+def test_nothing_is_appended_after_a_failure(bench, call, error):
+    _volume, appender = bench.filled(b"one")
+    end = appender.end
+    bench.process.fault = lambda name: error if name == call else None
+    with pytest.raises(NoSpace if error.errno == errno.ENOSPC else OSError):
+        appender.append(record().encode(b"12345678", 1))
+    bench.process.fault = lambda _name: None
+    assert appender.has_failed and appender.end == end
+    assert not appender.has_room(64)
+
+
+def test_a_short_write_goes_on_where_it_ended(bench):
+    bench.process.fault = lambda name: 100 if name == "pwrite" else None
+    volume, _appender = bench.filled(b"x" * 1000)
+    assert bench.open().read(Position(1, 1), 64).body() == b"x" * 1000
+    assert volume.number == 1
+
+
+def test_a_write_of_nothing_is_an_error():
+    class Stuck(Disk):
+        def pwrite(self, fd, data, offset):
+            return 0
+
+    with pytest.raises(OSError, match="nothing"):
+        write_at(Stuck(), 1, b"x", 0)
+
+
+# --- scanning -----------------------------------------------------------------------------------------
+
+
+def test_a_scan_begins_where_it_is_told(bench):
+    volume, _appender = bench.filled(b"one", b"two", b"three")
+    units = [unit for unit, _header in bench.scan(volume)]
+    assert [unit for unit, _header in bench.scan(volume, units[1])] == units[1:]
+
+
+def test_a_header_that_is_damaged_costs_one_record(bench):
+    volume, _appender = bench.filled(b"one", b"two", b"three")
+    bench.overwrite(volume, bench.scan(volume)[1][0] * ALIGNMENT + 30, b"xxxx")
+    assert bench.seconds(volume) == [1, 3]
+
+
+def test_a_record_in_a_body_is_not_believed(bench):
+    """A client that knew the format would still not know the nonce, nor be looked at within a record."""
+    forged = record(b"forged", 9)
+    volume, _appender = bench.filled(bytes(48) + forged.encode(b"anothers", 1) * 3, b"two")
+    assert bench.seconds(volume) == [1, 2]
+    # Not even when the record around it is damaged.
+    bench.overwrite(volume, ALIGNMENT, b"xxxx")
+    assert bench.seconds(volume) == [2]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.binary(min_size=1, max_size=700), min_size=1, max_size=5), st.randoms(use_true_random=False)
+)
+def test_garbage_between_records_hides_none(garbage, chance):
+    bench = Bench()
+    volume = bench.volumes.create()
+    at, wanted = ALIGNMENT, []
+    for second, each in enumerate(garbage, 1):
+        if chance.random() < 0.5:
+            # The beginning of a record that is torn.
+            each = record(each).encode(volume.nonce, 1)[: chance.randrange(12, HEADER_BYTES)]
+        bench.overwrite(volume, at, each)
+        at += -(-len(each) // ALIGNMENT) * ALIGNMENT
+        data = record(each, second).encode(volume.nonce, at // ALIGNMENT)
+        bench.overwrite(volume, at, data)
+        wanted.append((at // ALIGNMENT, second))
+        at += len(data)
+    assert [(unit, int(header.timestamp.seconds)) for unit, header in bench.scan(volume)] == wanted
+
+
+@pytest.mark.parametrize("lacking", range(0, 4 * ALIGNMENT, ALIGNMENT))
+def test_records_at_the_end_of_what_is_read_at_once_are_found(bench, lacking):
+    """A header, its references and garbage across the border of two reads."""
+    length = SCAN_BYTES - lacking - record(b"").total_bytes
+    volume, _appender = bench.filled(b"one", bytes(length), b"three", b"four")
+    assert bench.seconds(volume) == [1, 2, 3, 4]
+    bench.overwrite(volume, bench.scan(volume)[1][0] * ALIGNMENT, b"xxxx")
+    assert bench.seconds(volume) == [1, 3, 4]
+
+
+def test_an_empty_volume_has_no_records(bench):
+    assert bench.scan(bench.volumes.create()) == []
