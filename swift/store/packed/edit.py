@@ -84,6 +84,9 @@ class PackedEdit:
             raise BadFragmentIndex(f"fragment index {fragment} is not below {ec.fragments}")
         at = fragment if ec is not None else None
         header = self._place.header(Kind.DATA, timestamp)._replace(fragment=at)
+        if draft.file is None and self._place.device.keeps_as_files(self._place.key.policy.index):
+            # It began when objects were packed.
+            draft.become_file()
         file = draft.file
         if file is None:
             self._change(Record(header, encode_metadata(metadata), draft.body), cleans=ec is None)

@@ -1,0 +1,110 @@
+"""The packed engine of a storage node, for commands: its devices, policies and options."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+
+from swift.base.clock import SystemClock
+from swift.base.errors import ConfigError
+from swift.compose import cluster_of
+from swift.config.common import ServerSettings, StorageSettings
+from swift.config.files import read_section
+from swift.obj.settings import ObjectSettings
+from swift.platform.devices import Devices
+from swift.platform.privileges import drop_privileges
+from swift.policy.policy import Policy
+from swift.store.packed.conf import packed_settings_of
+from swift.store.packed.device import DIRECTORY, PackedDevice
+from swift.store.packed.devices import PackedDevices
+from swift.store.packed.engine import PackedStore
+from swift.store.registry import EngineParts, load_factory, packed_store
+
+CONFIG = "/etc/swift/object-server.conf"
+
+
+class PackedNode:
+    """The devices of a node as a command uses them, beside running servers.
+
+    Started as root, it becomes the user of the object server. Raises ``ConfigError`` and OSError.
+    """
+
+    def __init__(self, conf_path: str, notice: Callable[[str], None]):
+        conf = read_section(conf_path, "app:object-server")
+        storage = StorageSettings.parse(conf)
+        settings = ObjectSettings.parse(conf)
+        drop_privileges(ServerSettings.parse(conf).user)
+        self.cluster = cluster_of(conf)
+        self.settings = packed_settings_of(conf_path)
+        self.disks = Devices(storage.devices, mount_check=storage.mount_check)
+        store = packed_store(
+            EngineParts(
+                devices=self.disks,
+                hasher=self.cluster.config.hasher,
+                clock=SystemClock(),
+                reserve=storage.fallocate_reserve,
+                preallocate=not storage.disable_fallocate,
+                reclaim_age_s=settings.reclaim_age,
+                commit_window_s=settings.commit_window,
+                notice=notice,
+                packed=self.settings,
+            )
+        )
+        assert isinstance(store, PackedStore)
+        self.store = store
+
+    @property
+    def devices(self) -> PackedDevices:
+        """The devices that are open."""
+        return self.store.devices
+
+    def policies(self, names: Sequence[str] = ()) -> list[Policy]:
+        """Return policies by name or index, all if none is named. Raises ``ConfigError``."""
+        if not names:
+            return list(self.cluster.policies)
+        found = []
+        for name in names:
+            is_number = name.isascii() and name.isdigit()
+            policy = self.cluster.policies.named(name) or (
+                self.cluster.policies.get(int(name)) if is_number else None
+            )
+            if policy is None:
+                raise ConfigError(f"swift.conf has no storage policy {name!r}")
+            found.append(policy)
+        return found
+
+    def device_names(self, names: Sequence[str] = ()) -> list[str]:
+        """Return devices that are usable, all if none is named. Raises ``ConfigError`` for a named one."""
+        known = self.disks.names()
+        for name in names:
+            if name not in known or not self.disks.is_usable(name):
+                raise ConfigError(f"{self.disks.root}/{name} is no mounted device")
+        return list(names) or [name for name in sorted(known) if self.disks.is_usable(name)]
+
+    def has_volumes(self, device: str) -> bool:
+        """Return True if the packed engine was used on a device. Raises ``DeviceUnavailable``."""
+        return os.path.isdir(f"{self.disks.path(device)}/{DIRECTORY}")
+
+    def open(self, device: str) -> PackedDevice:
+        """Return a device, opened. Raises ``ConfigError`` when it has no volumes, OSError."""
+        if not self.has_volumes(device):
+            raise ConfigError(f"{device} has no volumes: the packed engine was not used on it")
+        return self.devices.device(device)
+
+    def close(self) -> None:
+        """Close all devices."""
+        self.store.close()
+
+    def __repr__(self) -> str:
+        return f"PackedNode({self.disks!r})"
+
+
+def is_packed(policy: Policy) -> bool:
+    """Return True if this node keeps a policy with the packed engine; raises ``ConfigError``."""
+    return load_factory(policy.diskfile_module) is packed_store
+
+
+def engine_option(policy: Policy, engine: str) -> str:
+    """Return the line of swift.conf that gives a policy an engine, ``packed`` or ``fs``."""
+    kind = "erasure_coding" if policy.is_ec else "replication"
+    return f"diskfile_module = egg:swift#{kind}.{engine} in [storage-policy:{policy.index}]"
