@@ -105,6 +105,19 @@ _swift_words() { # command [subcommand [option]]
         swift-object-replicator::-) echo '-h --help --version -v --verbose -o --once -t --test-config -d --devices -p --partitions -i --policies' ;;
         swift-object-server::-) echo '-h --help --version -v --verbose -t --test-config' ;;
         swift-object-updater::-) echo '-h --help --version -v --verbose -o --once -t --test-config -d --devices -p --partitions -i --policies' ;;
+        swift-object-volumes::-) echo '-h --help --version -c --conf --format' ;;
+        swift-object-volumes::--format) echo 'text json' ;;
+        swift-object-volumes:) echo 'list verify dump compact rebuild' ;;
+        swift-object-volumes:list:-) echo '-h --help --version --device --format' ;;
+        swift-object-volumes:list:--format) echo 'text json' ;;
+        swift-object-volumes:verify:-) echo '-h --help --version --device --format --volume --rate' ;;
+        swift-object-volumes:verify:--format) echo 'text json' ;;
+        swift-object-volumes:dump:-) echo '-h --help --version --device --format --policy --metadata' ;;
+        swift-object-volumes:dump:--format) echo 'text json' ;;
+        swift-object-volumes:compact:-) echo '-h --help --version --device --format --volume --rate --dead-percent' ;;
+        swift-object-volumes:compact:--format) echo 'text json' ;;
+        swift-object-volumes:rebuild:-) echo '-h --help --version --device --format' ;;
+        swift-object-volumes:rebuild:--format) echo 'text json' ;;
         swift-oldies::-) echo '-h --help --version -a --age -p --pids --format' ;;
         swift-oldies::--format) echo 'text json' ;;
         swift-orphans::-) echo '-h --help --version -a --age -k --kill -w --wide -r --run-dir --format' ;;
@@ -197,4 +210,4 @@ _swift_complete() {
     fi
 }
 
-complete -F _swift_complete swift-account-audit swift-account-auditor swift-account-info swift-account-reaper swift-account-replicator swift-account-server swift-aio swift-cache swift-config swift-container-auditor swift-container-deleter swift-container-info swift-container-reconciler swift-container-replicator swift-container-server swift-container-sharder swift-container-sync swift-container-updater swift-deploy swift-dispersion-populate swift-dispersion-report swift-drive-audit swift-form-signature swift-future swift-get-nodes swift-health swift-init swift-load swift-manage-shard-ranges swift-object-auditor swift-object-expirer swift-object-info swift-object-reconstructor swift-object-relinker swift-object-repack swift-object-replicator swift-object-server swift-object-updater swift-oldies swift-orphans swift-plan swift-proxy-server swift-quarantine swift-recon swift-recon-cron swift-reconciler-enqueue swift-reload swift-ring-builder swift-ring-builder-analyzer swift-ring-builder-safe swift-ring-composer swift-s3-lifecycle swift-s3-notifier swift-usage
+complete -F _swift_complete swift-account-audit swift-account-auditor swift-account-info swift-account-reaper swift-account-replicator swift-account-server swift-aio swift-cache swift-config swift-container-auditor swift-container-deleter swift-container-info swift-container-reconciler swift-container-replicator swift-container-server swift-container-sharder swift-container-sync swift-container-updater swift-deploy swift-dispersion-populate swift-dispersion-report swift-drive-audit swift-form-signature swift-future swift-get-nodes swift-health swift-init swift-load swift-manage-shard-ranges swift-object-auditor swift-object-expirer swift-object-info swift-object-reconstructor swift-object-relinker swift-object-repack swift-object-replicator swift-object-server swift-object-updater swift-object-volumes swift-oldies swift-orphans swift-plan swift-proxy-server swift-quarantine swift-recon swift-recon-cron swift-reconciler-enqueue swift-reload swift-ring-builder swift-ring-builder-analyzer swift-ring-builder-safe swift-ring-composer swift-s3-lifecycle swift-s3-notifier swift-usage

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 from collections.abc import Callable, Sequence
 
 from swift.base.clock import SystemClock
@@ -21,6 +23,8 @@ from swift.store.packed.engine import PackedStore
 from swift.store.registry import EngineParts, load_factory, packed_store
 
 CONFIG = "/etc/swift/object-server.conf"
+#: Longest pause without a look at whether to stop, seconds.
+_PAUSE_S = 0.2
 
 
 class PackedNode:
@@ -108,3 +112,23 @@ def engine_option(policy: Policy, engine: str) -> str:
     """Return the line of swift.conf that gives a policy an engine, ``packed`` or ``fs``."""
     kind = "erasure_coding" if policy.is_ec else "replication"
     return f"diskfile_module = egg:swift#{kind}.{engine} in [storage-policy:{policy.index}]"
+
+
+class SteadyPace:
+    """Not more than so much a second, of all threads together; 0: any amount."""
+
+    def __init__(self, per_second: float, stopped: Callable[[], bool] = lambda: False):
+        self._gap_s = 1 / per_second if per_second > 0 else 0.0
+        self._stopped = stopped
+        self._next_s = time.monotonic()
+        self._mutex = threading.Lock()
+
+    def __call__(self, amount: int) -> None:
+        """Wait until so much more may be done, or it is to stop."""
+        if not self._gap_s:
+            return
+        with self._mutex:
+            self._next_s = max(self._next_s, time.monotonic() - 1) + self._gap_s * amount
+            until_s = self._next_s
+        while (left_s := until_s - time.monotonic()) > 0 and not self._stopped():
+            time.sleep(min(left_s, _PAUSE_S))

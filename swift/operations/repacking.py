@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 
 from swift.base.errors import SwiftError
-from swift.operations.packed import PackedNode, engine_option, is_packed
+from swift.operations.packed import PackedNode, SteadyPace, engine_option, is_packed
 from swift.policy.policy import Policy
 from swift.store.lmdbindex import IndexFailed
 from swift.store.packed.device import DIRECTORY
@@ -24,8 +22,6 @@ from swift.store.packed.opening import IndexOpening
 from swift.store.packed.repack import Repacker, RepackReport, engine_use
 
 PACKED, FILES = "packed", "files"
-#: Longest pause without a look at whether to stop, seconds.
-_PAUSE_S = 0.2
 _RESTART = "restart the object server and all object daemons"
 
 
@@ -43,25 +39,6 @@ class RepackJob:
 
 #: Called with each progress of a job.
 Tell = Callable[[RepackJob, RepackReport], None]
-
-
-class RepackPace:
-    """Not more than so many objects a second, of all devices together; 0: any number."""
-
-    def __init__(self, per_second: float, stopped: Callable[[], bool]):
-        self._gap_s = 1 / per_second if per_second > 0 else 0.0
-        self._stopped = stopped
-        self._next_s = time.monotonic()
-        self._mutex = threading.Lock()
-
-    def __call__(self, _count: int) -> None:
-        if not self._gap_s:
-            return
-        with self._mutex:
-            self._next_s = max(self._next_s, time.monotonic() - 1) + self._gap_s
-            until_s = self._next_s
-        while (left_s := until_s - time.monotonic()) > 0 and not self._stopped():
-            time.sleep(min(left_s, _PAUSE_S))
 
 
 def jobs_of(node: PackedNode, to: str, devices: Sequence[str], policies: Sequence[str]) -> list[RepackJob]:
@@ -108,7 +85,11 @@ def convert(
     tell: Tell,
 ) -> Iterator[tuple[RepackJob, RepackReport, str]]:
     """Convert; yield each job with its report and the error that ended it, empty for none."""
-    pace = RepackPace(rate, stopped)
+    steady = SteadyPace(rate, stopped)
+
+    def pace(_bytes: int) -> None:
+        steady(1)
+
     by_device: dict[str, list[RepackJob]] = {}
     for job in jobs:
         by_device.setdefault(job.device, []).append(job)
@@ -122,7 +103,12 @@ def convert(
 
 
 def _convert_one(
-    node: PackedNode, job: RepackJob, to: str, pace: RepackPace, stopped: Callable[[], bool], tell: Tell
+    node: PackedNode,
+    job: RepackJob,
+    to: str,
+    pace: Callable[[int], None],
+    stopped: Callable[[], bool],
+    tell: Tell,
 ) -> tuple[RepackJob, RepackReport, str]:
     repacker = Repacker(node.devices, job.device, job.policy, pace=pace, stopped=stopped)
     try:
