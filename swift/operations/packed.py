@@ -20,7 +20,7 @@ from swift.store.packed.conf import packed_settings_of
 from swift.store.packed.device import DIRECTORY, PackedDevice
 from swift.store.packed.devices import PackedDevices
 from swift.store.packed.engine import PackedStore
-from swift.store.registry import EngineParts, load_factory, packed_store
+from swift.store.registry import EngineParts, packed_store
 
 CONFIG = "/etc/swift/object-server.conf"
 #: Longest pause without a look at whether to stop, seconds.
@@ -101,11 +101,6 @@ class PackedNode:
 
     def __repr__(self) -> str:
         return f"PackedNode({self.disks!r})"
-
-
-def is_packed(policy: Policy) -> bool:
-    """Return True if this node keeps a policy with the packed engine; raises ``ConfigError``."""
-    return load_factory(policy.diskfile_module) is packed_store
 
 
 def engine_option(policy: Policy, engine: str) -> str:

@@ -14,12 +14,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 
 from swift.base.errors import SwiftError
-from swift.operations.packed import PackedNode, SteadyPace, engine_option, is_packed
+from swift.operations.packed import PackedNode, SteadyPace, engine_option
 from swift.policy.policy import Policy
 from swift.store.lmdbindex import IndexFailed
 from swift.store.packed.device import DIRECTORY
 from swift.store.packed.opening import IndexOpening
 from swift.store.packed.repack import Repacker, RepackReport, engine_use
+from swift.store.registry import is_packed
 
 PACKED, FILES = "packed", "files"
 _RESTART = "restart the object server and all object daemons"

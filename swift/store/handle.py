@@ -28,6 +28,7 @@ from swift.store.api import (
     StoredObject,
 )
 from swift.store.calls import Effort
+from swift.store.packed.space import PackedSpace
 
 E = TypeVar("E")
 P = ParamSpec("P")
@@ -86,6 +87,18 @@ class MaintenanceHandle(Handle[Maintenance]):
     make_durable = _method(Maintenance.make_durable)
     prepare = _method(Maintenance.prepare)
     remove_partition = _method(Maintenance.remove_partition)
+
+
+class SpaceHandle(Handle[PackedSpace]):
+    """Space of one device of the packed engine, see ``PackedSpace``."""
+
+    use = _method(PackedSpace.use)
+    volumes = _method(PackedSpace.volumes)
+    compact = _method(PackedSpace.compact)
+    punch = _method(PackedSpace.punch)
+    forget_volumes = _method(PackedSpace.forget_volumes)
+    directories = _method(PackedSpace.directories)
+    remove_orphans = _method(PackedSpace.remove_orphans)
 
 
 class UpdatesHandle(Handle[PendingUpdates]):

@@ -113,6 +113,7 @@ class Compactor:
         batch: list[tuple[Position, Header]] = []
         size = 0
         for position, header in self._device.volumes.scan(volume, 0):
+            self._pace(header.total_bytes)
             batch.append((position, header))
             size += header.total_bytes
             if len(batch) >= BATCH_RECORDS or size >= BATCH_BYTES:
@@ -131,6 +132,7 @@ class Compactor:
         punched, last_batch = 0, -1
         dead: list[tuple[Position, Header]] = []
         for position, header in self._device.volumes.scan(volume, 0):
+            self._pace(header.total_bytes)
             last_batch = header.batch_unit
             if header.body_bytes >= HOLE_BYTES_MIN and header.kind is Kind.DATA:
                 dead.append((position, header))
@@ -144,7 +146,6 @@ class Compactor:
             if length > 0:
                 self._disk.punch_hole(volume.fd, first, length)
                 punched += length
-                self._pace(length)
         return punched
 
     # --- copying -------------------------------------------------------------------------------------
@@ -210,7 +211,6 @@ class Compactor:
             # The auditor quarantines it; until then the volume stays.
             report.reason = f"the record at {position.unit} is damaged: {error}"
             return None
-        self._pace(header.total_bytes)
         old = [Reference(spot.partition, position) for spot in spots]
         durable = any(each.durable for spot in spots for each in spot.entries if each.position == position)
         first, *others = spots
