@@ -349,9 +349,6 @@ def test_packed_objects_of_all_policies_are_audited_in_the_order_of_the_volumes(
 def test_an_audit_of_volumes_goes_on_where_it_was(tmp_path):
     bench, policies = packed_bench(tmp_path)
     keys = [store_packed(bench, policies[0], f"o{number}") for number in range(40)]
-    first = bench.task.begin("sda", bench.rig.pass_context())
-    walk = first.plan()
-    seen = [next(walk).hash]
     numbers = bench.stores.engine(policies[0]).devices.device("sda").volumes.numbers()
     position = AuditPosition(
         bench.task.disk_at("sda"), str(bench.rig.root / "sda/packed"), "ALL", bench.rig.clock
