@@ -230,7 +230,7 @@ class Repacker:
         path = f"{place.path(place.partition).directory}/{entry.name}"
         size_max = self._device.object_bytes_max(self._policy.index)
         try:
-            blob, size, body = _read_file(self._core.disk, path, size_max)
+            blob, size, body = read_file(self._core.disk, path, size_max)
         except FileNotFoundError:
             raise Damaged(f"{path} is gone")
         header = place.header_of(entry)
@@ -282,7 +282,7 @@ class Repacker:
         return f"Repacker({self._name!r}, {self._policy.name!r})"
 
 
-def _read_file(disk: Disk, path: str, size_max: int) -> tuple[bytes, int, bytes | None]:
+def read_file(disk: Disk, path: str, size_max: int) -> tuple[bytes, int, bytes | None]:
     """Return the metadata of a file, its size, and its body unless it is too large to be packed.
 
     Raises ``Damaged``, OSError.
