@@ -67,7 +67,7 @@ _swift_words() { # command [subcommand [option]]
         swift-health::--format) echo 'text json' ;;
         swift-init::-) echo '-h --help --version -v --verbose -w --no-wait -o --once -n --no-daemon -g --graceful -c --config-num -k --kill-wait -r --run-dir --swift-dir --strict --non-strict --kill-after-timeout --format' ;;
         swift-init::--format) echo 'text json' ;;
-        swift-init:) echo 'all main rest proxy-server account-server container-server object-server account-auditor account-reaper account-replicator container-auditor container-reconciler container-replicator container-sharder container-sync container-updater object-auditor object-expirer object-reconstructor object-replicator object-updater s3-lifecycle s3-notifier start stop shutdown restart reload force-reload reload-seamless status kill once no-daemon no-wait' ;;
+        swift-init:) echo 'all main rest proxy-server account-server container-server object-server account-auditor account-reaper account-replicator container-auditor container-reconciler container-replicator container-sharder container-sync container-updater object-auditor object-compactor object-expirer object-reconstructor object-replicator object-updater s3-lifecycle s3-notifier start stop shutdown restart reload force-reload reload-seamless status kill once no-daemon no-wait' ;;
         swift-load::-) echo '-h --help --version' ;;
         swift-load:) echo 'list show run compare fail import' ;;
         swift-load:list:-) echo '-h --help --version --format' ;;
@@ -94,15 +94,32 @@ _swift_words() { # command [subcommand [option]]
         swift-manage-shard-ranges:repair:-) echo '-h --help --version --gaps --max-expanding --min-shard-age -y --yes -n --dry-run' ;;
         swift-manage-shard-ranges:analyze:-) echo '-h --help --version --min-shard-age' ;;
         swift-object-auditor::-) echo '-h --help --version -v --verbose -o --once -t --test-config -d --devices -p --partitions -i --policies -z --zero_byte_fps' ;;
+        swift-object-compactor::-) echo '-h --help --version -v --verbose -o --once -t --test-config -d --devices -p --partitions -i --policies' ;;
         swift-object-expirer::-) echo '-h --help --version -v --verbose -o --once -t --test-config -d --devices -p --partitions -i --policies --processes --process' ;;
         swift-object-info::-) echo '-h --help --version -n --no-check-etag -d --swift-dir --drop-prefixes -P --policy-name --format' ;;
         swift-object-info::--format) echo 'text json' ;;
         swift-object-reconstructor::-) echo '-h --help --version -v --verbose -o --once -t --test-config -d --devices -p --partitions -i --policies' ;;
         swift-object-relinker::-) echo '-h --help --version --swift-dir --policy --devices --user --device --partition -p --skip-mount-check --files-per-second --stats-interval --workers --logfile --debug --clobber-hardlink-collisions' ;;
         swift-object-relinker:) echo 'relink cleanup' ;;
+        swift-object-repack::-) echo '-h --help --version --to --status -c --conf --device --policy --rate --workers --format' ;;
+        swift-object-repack::--to) echo 'packed files' ;;
+        swift-object-repack::--format) echo 'text json' ;;
         swift-object-replicator::-) echo '-h --help --version -v --verbose -o --once -t --test-config -d --devices -p --partitions -i --policies' ;;
         swift-object-server::-) echo '-h --help --version -v --verbose -t --test-config' ;;
         swift-object-updater::-) echo '-h --help --version -v --verbose -o --once -t --test-config -d --devices -p --partitions -i --policies' ;;
+        swift-object-volumes::-) echo '-h --help --version -c --conf --format' ;;
+        swift-object-volumes::--format) echo 'text json' ;;
+        swift-object-volumes:) echo 'list verify dump compact rebuild' ;;
+        swift-object-volumes:list:-) echo '-h --help --version --device --format' ;;
+        swift-object-volumes:list:--format) echo 'text json' ;;
+        swift-object-volumes:verify:-) echo '-h --help --version --device --format --volume --rate' ;;
+        swift-object-volumes:verify:--format) echo 'text json' ;;
+        swift-object-volumes:dump:-) echo '-h --help --version --device --format --policy --metadata' ;;
+        swift-object-volumes:dump:--format) echo 'text json' ;;
+        swift-object-volumes:compact:-) echo '-h --help --version --device --format --volume --rate --dead-percent' ;;
+        swift-object-volumes:compact:--format) echo 'text json' ;;
+        swift-object-volumes:rebuild:-) echo '-h --help --version --device --format' ;;
+        swift-object-volumes:rebuild:--format) echo 'text json' ;;
         swift-oldies::-) echo '-h --help --version -a --age -p --pids --format' ;;
         swift-oldies::--format) echo 'text json' ;;
         swift-orphans::-) echo '-h --help --version -a --age -k --kill -w --wide -r --run-dir --format' ;;
@@ -195,4 +212,4 @@ _swift_complete() {
     fi
 }
 
-complete -F _swift_complete swift-account-audit swift-account-auditor swift-account-info swift-account-reaper swift-account-replicator swift-account-server swift-aio swift-cache swift-config swift-container-auditor swift-container-deleter swift-container-info swift-container-reconciler swift-container-replicator swift-container-server swift-container-sharder swift-container-sync swift-container-updater swift-deploy swift-dispersion-populate swift-dispersion-report swift-drive-audit swift-form-signature swift-future swift-get-nodes swift-health swift-init swift-load swift-manage-shard-ranges swift-object-auditor swift-object-expirer swift-object-info swift-object-reconstructor swift-object-relinker swift-object-replicator swift-object-server swift-object-updater swift-oldies swift-orphans swift-plan swift-proxy-server swift-quarantine swift-recon swift-recon-cron swift-reconciler-enqueue swift-reload swift-ring-builder swift-ring-builder-analyzer swift-ring-builder-safe swift-ring-composer swift-s3-lifecycle swift-s3-notifier swift-usage
+complete -F _swift_complete swift-account-audit swift-account-auditor swift-account-info swift-account-reaper swift-account-replicator swift-account-server swift-aio swift-cache swift-config swift-container-auditor swift-container-deleter swift-container-info swift-container-reconciler swift-container-replicator swift-container-server swift-container-sharder swift-container-sync swift-container-updater swift-deploy swift-dispersion-populate swift-dispersion-report swift-drive-audit swift-form-signature swift-future swift-get-nodes swift-health swift-init swift-load swift-manage-shard-ranges swift-object-auditor swift-object-compactor swift-object-expirer swift-object-info swift-object-reconstructor swift-object-relinker swift-object-repack swift-object-replicator swift-object-server swift-object-updater swift-object-volumes swift-oldies swift-orphans swift-plan swift-proxy-server swift-quarantine swift-recon swift-recon-cron swift-reconciler-enqueue swift-reload swift-ring-builder swift-ring-builder-analyzer swift-ring-builder-safe swift-ring-composer swift-s3-lifecycle swift-s3-notifier swift-usage

@@ -36,8 +36,13 @@ from swift.ring.ringfile import load_table
 from swift.ring.split import SplitPhase, phase
 from swift.ring.table import PART_POWER_MAX
 from swift.runtime.service.services import SWIFT_DIR
-from swift.store.api import Location
-from swift.store.registry import EngineParts, file_store, load_factory
+from swift.store.api import Location, ObjectStore
+from swift.store.lmdbindex import IndexFailed
+from swift.store.packed.conf import packed_settings_of
+from swift.store.packed.engine import PackedStore
+from swift.store.packed.relink import PackedSplitter
+from swift.store.packed.settings import PackedSettings
+from swift.store.registry import EngineParts, file_store, is_packed, load_factory, packed_store
 from swift.store.relink import RelinkCounts, Splitter
 from swift.store.tier.conf import make_tier, settings_of
 from swift.store.tier.settings import TierSettings
@@ -192,24 +197,41 @@ class DeviceRelinker:
         log: Log,
         parts: Sequence[str],
         tier: TierSettings | None = None,
+        packed: PackedSettings | None = None,
     ):
         self._settings = settings
         self._recon = recon
         self._log = log
         self._parts = frozenset(parts)
         self.devices = Devices(settings.devices, mount_check=settings.mount_check)
-        self._store = file_store(
-            EngineParts(
-                devices=self.devices,
-                hasher=cluster.config.hasher,
-                clock=SystemClock(),
-                reclaim_age_s=settings.reclaim_age,
-                notice=log.warning,
-            )
+        parts_of_engines = EngineParts(
+            devices=self.devices,
+            hasher=cluster.config.hasher,
+            clock=SystemClock(),
+            reclaim_age_s=settings.reclaim_age,
+            notice=log.warning,
+            packed=packed or PackedSettings(),
         )
-        shared = None if tier is None else make_tier(tier, disk=self._store.core.disk, notice=log.warning)
+        self._files = file_store(parts_of_engines)
+        packed_engine = packed_store(parts_of_engines)
+        assert isinstance(packed_engine, PackedStore)
+        self._packed = packed_engine
+        shared = None if tier is None else make_tier(tier, disk=self._files.core.disk, notice=log.warning)
         if shared is not None:
-            attach(self._store.core, shared)
+            attach(self._files.core, shared)
+
+    def close(self) -> None:
+        """Close the devices that are open."""
+        self._packed.close()
+
+    def _store(self, job: RelinkJob) -> ObjectStore:
+        return self._packed if is_packed(job.policy) else self._files
+
+    def _splitter(self, job: RelinkJob) -> Splitter | PackedSplitter:
+        if is_packed(job.policy):
+            return PackedSplitter(self._packed.devices, job.next_part_power)
+        clobber = self._settings.clobber_hardlink_collisions
+        return Splitter(self._files.core, job.next_part_power, clobber=clobber)
 
     def run(self, device: str, job: RelinkJob) -> RelinkCounts:
         """Do all partitions of a policy; the sum. Raises OSError and ``DeviceUnavailable``."""
@@ -217,7 +239,7 @@ class DeviceRelinker:
         datadir = with_policy_suffix("objects", job.policy.index)
         total, begin_s, told_s = RelinkCounts(), time.time(), time.monotonic()
         with _device_lock(f"{path}/.relink.{datadir}.lock"):
-            found = [part for part in self._store.partitions(device, job.policy) if part.isdigit()]
+            found = [part for part in self._store(job).partitions(device, job.policy) if part.isdigit()]
             progress = RelinkProgress.load(path, job, found)
             todo = self._remaining_partitions(progress)
             for number, part in enumerate(todo):
@@ -240,10 +262,7 @@ class DeviceRelinker:
         return sorted(waiting, key=int, reverse=True)
 
     def _partition(self, device: str, part: str, job: RelinkJob) -> RelinkCounts:
-        store, total = self._store, RelinkCounts()
-        splitter = Splitter(
-            store.core, job.next_part_power, clobber=self._settings.clobber_hardlink_collisions
-        )
+        store, total, splitter = self._store(job), RelinkCounts(), self._splitter(job)
         pace, changed = FilePace(self._settings.files_per_second), set()
         for name_hash in store.inventory(device, part, job.policy):
             location = Location(device, part, job.policy, name_hash)
@@ -264,7 +283,7 @@ class DeviceRelinker:
 
     def _rehash_and_clean(self, device: str, part: str, job: RelinkJob, suffixes: Iterable[str]) -> None:
         """Rehash what changed; remove the partition when nothing is left in it."""
-        store = self._store
+        store = self._store(job)
         if store.hashes(device, part, job.policy, recalculate=sorted(suffixes)):
             return
         try:
@@ -342,7 +361,7 @@ def relink_jobs(
         wanted = SplitPhase.RELINK if action == RELINK else SplitPhase.CLEANUP
         if phase(table.part_power, table.next_part_power) is not wanted or table.next_part_power is None:
             continue
-        if load_factory(policy.diskfile_module) is not file_store:
+        if not is_packed(policy) and load_factory(policy.diskfile_module) is not file_store:
             log.warning(
                 f"skipped policy {policy.name}: its storage engine does not support part power increases"
             )
@@ -360,7 +379,7 @@ def relink_devices(
         for job in jobs:
             try:
                 done = relinker.run(device, job)
-            except (SwiftError, OSError) as error:
+            except (SwiftError, IndexFailed, OSError) as error:
                 log.error(f"cannot {job.action} {device}: {error}")
                 failed = True
                 continue
@@ -369,6 +388,7 @@ def relink_devices(
                 f"{device} {job.policy.name}: {job.action}: {done.hash_dirs} hash dirs, {done.files} files, "
                 f"{done.linked} linked, {done.removed} removed, {done.errors} errors"
             )
+    relinker.close()
     return EXIT_ERRORS if failed else 0
 
 
@@ -477,10 +497,23 @@ def main(argv: Sequence[str] | None = None) -> int:
             log.warning("No policy found to increase the partition power.")
             print(f"swift-object-relinker: {NOTHING[args.action]}", file=sys.stderr)
             return EXIT_NOTHING
+        packed = [job.policy.name for job in jobs if is_packed(job.policy)]
+        if packed and not args.conf_file:
+            # Another index than that of the servers must not be made.
+            raise ConfigError(
+                f"policy {packed[0]} has the packed engine: name the configuration file of the object "
+                "server, which has [packed]"
+            )
         recon = ReconFile(settings.recon_cache_path, "relinker", log)
         recon.dump({"devices": {}, "workers": {}})
         relinker = DeviceRelinker(
-            settings, cluster, recon, log, args.partition, settings_of(args.conf_file or "")
+            settings,
+            cluster,
+            recon,
+            log,
+            args.partition,
+            settings_of(args.conf_file or ""),
+            packed_settings_of(args.conf_file or ""),
         )
         devices = [name for name in relinker.devices.names() if not args.device or name in args.device]
         usable = [name for name in devices if relinker.devices.is_usable(name)]

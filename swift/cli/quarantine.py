@@ -38,10 +38,19 @@ from swift.policy.policy import Policy
 from swift.ring.ringfile import load_table
 from swift.ring.view import RingView
 from swift.runtime.service.services import SWIFT_DIR
-from swift.store.api import Location
+from swift.store.api import Location, ObjectKey
 from swift.store.core import EngineCore, UntrackedChanges
 from swift.store.hashes import mark_dirty
 from swift.store.layout import is_suffix
+from swift.store.lmdbindex import IndexFailed
+from swift.store.packed.conf import packed_settings_of
+from swift.store.packed.devices import PackedDevices
+from swift.store.packed.engine import PackedStore
+from swift.store.packed.quarantine import quarantine as move_packed
+from swift.store.packed.restore import PackedRestorer
+from swift.store.packed.settings import PackedSettings
+from swift.store.reader import ANY_NAME
+from swift.store.registry import EngineParts, is_packed, packed_store
 from swift.store.restore import Restorer
 from swift.store.tier.conf import make_tier, settings_of
 from swift.store.tier.settings import TierSettings
@@ -107,11 +116,20 @@ class QuarantineEntry:
 class Quarantine:
     """The subcommands, on the devices of one machine."""
 
-    def __init__(self, root: str, swift_dir: str, tier: TierSettings | None = None):
+    def __init__(
+        self,
+        root: str,
+        swift_dir: str,
+        tier: TierSettings | None = None,
+        packed: PackedSettings | None = None,
+    ):
+        """``packed`` is needed for policies of the packed engine."""
         self.disk = Disk()
         self.devices = Devices(root, mount_check=False)
         self._swift_dir = swift_dir
         self._tier = tier
+        self._packed_settings = packed
+        self._packed: PackedStore | None = None
         self._core: EngineCore | None = None
         self._views: dict[str, RingView] = {}
         self._cluster: Cluster | None = None
@@ -215,12 +233,42 @@ class Quarantine:
                 attach(self._core, tier)
         return self._core
 
+    def _packed_devices(self, policy: Policy) -> PackedDevices:
+        """Return the devices of the packed engine. Raises ``QuarantineRefused`` without its options."""
+        if self._packed_settings is None:
+            raise QuarantineRefused(
+                f"policy {policy.name} has the packed engine: name the configuration of the object server "
+                "with --config"
+            )
+        if self._packed is None:
+            store = packed_store(
+                EngineParts(
+                    devices=self.devices,
+                    hasher=self.cluster.config.hasher,
+                    clock=SystemClock(),
+                    disk=self.disk,
+                    notice=_warn,
+                    packed=self._packed_settings,
+                )
+            )
+            assert isinstance(store, PackedStore)
+            self._packed = store
+        return self._packed.devices
+
+    def close(self) -> None:
+        """Close the devices that are open."""
+        if self._packed is not None:
+            self._packed.close()
+
     def _policy_of(self, entry: QuarantineEntry) -> Policy:
-        match = OBJECTS.match(entry.kind)
-        policy = self.cluster.policies.get(int(match[1] or 0)) if match else None
+        policy = self._policy_of_kind(entry.kind)
         if policy is None:
             raise QuarantineRefused(f"{entry.kind} is of no policy in swift.conf")
         return policy
+
+    def _policy_of_kind(self, kind: str) -> Policy | None:
+        match = OBJECTS.match(kind)
+        return self.cluster.policies.get(int(match[1] or 0)) if match else None
 
     def _partition(self, entry: QuarantineEntry, ring_name: str) -> str:
         """Return the partition of a hash by the ring: the one it was moved from may have been split since."""
@@ -238,6 +286,9 @@ class Quarantine:
         self.verify(entry)
         if entry.kind not in DATABASES:
             restorer, location = self._object(entry)
+            if is_packed(location.policy):
+                packed = PackedRestorer(self._packed_devices(location.policy))
+                return packed.restore(location, entry.path)
             return restorer.restore(location, entry.path)
         partition = self._partition(entry, DATABASES[entry.kind].kind)
         place = DatabasePath(entry.device_path, entry.kind, partition, entry.hash)
@@ -263,6 +314,9 @@ class Quarantine:
             )
         device_path, kind, partition = f"{parts[0]}/{parts[1]}", parts[2], parts[3]
         self.devices.path(parts[1])
+        policy = None if kind in DATABASES else self._policy_of_kind(kind)
+        if policy is not None and is_packed(policy):
+            return self._add_packed(Location(parts[1], partition, policy, parts[5]), reason)
         changes = UntrackedChanges() if kind in DATABASES else self.core.changes
         with changes.change(device_path, os.path.abspath(path)):
             if kind not in DATABASES:
@@ -273,6 +327,15 @@ class Quarantine:
         if moved is None:
             raise QuarantineRefused(f"{path} is not there")
         return moved
+
+    def _add_packed(self, location: Location, reason: str) -> str:
+        key = ObjectKey(location.device, location.partition, location.policy, ANY_NAME, location.hash)
+        place = self._packed_devices(location.policy).place(key)
+        with place.device.locks.hold(place.lock):
+            entries = place.entries()
+            if not entries:
+                raise QuarantineRefused(f"{location.hash} is not in partition {location.partition}")
+            return move_packed(place, entries, reason)
 
     def _is_hash_directory(self, parts: Sequence[str]) -> bool:
         root, _device, kind, partition, suffix, name = parts
@@ -367,8 +430,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = make_parser().parse_args(argv)
     try:
         quarantine = quarantine_of(args)
-        results = list(_COMMANDS[args.command](quarantine, args))
-    except (QuarantineRefused, SwiftError, OSError) as error:
+        try:
+            results = list(_COMMANDS[args.command](quarantine, args))
+        finally:
+            quarantine.close()
+    except (QuarantineRefused, SwiftError, IndexFailed, OSError) as error:
         print(f"{NAME}: {error}", file=sys.stderr)
         return 1
     if args.format == "json":
@@ -385,7 +451,12 @@ def quarantine_of(args: argparse.Namespace) -> Quarantine:
     devices = args.devices or StorageSettings.parse(conf).devices
     user = args.user or (ServerSettings.parse(conf).user if is_there else "")
     swift_dir = args.swift_dir or conf.get("swift_dir", SWIFT_DIR)
-    quarantine = Quarantine(devices, swift_dir, settings_of(args.config) if is_there else None)
+    quarantine = Quarantine(
+        devices,
+        swift_dir,
+        settings_of(args.config) if is_there else None,
+        packed_settings_of(args.config) if is_there else None,
+    )
     if user:
         drop_privileges(user)
     else:

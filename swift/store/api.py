@@ -17,7 +17,7 @@ holds for every engine.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
@@ -393,6 +393,20 @@ class Maintenance(Protocol):
         added, and the suffix of a tombstone past its time is marked dirty. Raises like ``stat``.
         """
 
+    @effort(Effort.AUDIT)
+    def reading_order(self, device: str, policy: Policy) -> list[str]:
+        """Return the names of parts of a device, in the order in which they are best read.
+
+        Empty if partitions are as good; see ``locations_in``.
+        """
+
+    @effort(Effort.AUDIT)
+    def locations_in(self, device: str, part: str, policies: Sequence[Policy]) -> Iterator[Location]:
+        """Yield the objects in a part of ``reading_order``, in the order in which they lie there.
+
+        An object that lies in several parts is in at least one of them.
+        """
+
     @effort(Effort.SSYNC)
     def quarantine(self, location: Location, reason: str) -> None:
         """Move the object at a location to the quarantine."""
@@ -400,6 +414,10 @@ class Maintenance(Protocol):
     @effort(Effort.SSYNC)
     def purge(self, location: Location, synced: SyncedVersion) -> bool:
         """Remove exactly the synced version; return True if the location is empty."""
+
+    @effort(Effort.SSYNC)
+    def purge_all(self, purges: Sequence[tuple[Location, SyncedVersion]]) -> None:
+        """Remove exactly the synced versions of several objects of a device; see ``purge``."""
 
     @effort(Effort.HASHES)
     def change_token(self, device: str, partition: str, policy: Policy) -> str:

@@ -19,6 +19,7 @@ from swift.http.body import FileBody
 from swift.policy.policy import Policy
 from swift.store.api import (
     Draft,
+    Location,
     Maintenance,
     ObjectKey,
     ObjectState,
@@ -28,6 +29,7 @@ from swift.store.api import (
     StoredObject,
 )
 from swift.store.calls import Effort
+from swift.store.packed.space import PackedSpace
 
 E = TypeVar("E")
 P = ParamSpec("P")
@@ -79,13 +81,27 @@ class MaintenanceHandle(Handle[Maintenance]):
 
     find = _method(Maintenance.find)
     audit = _method(Maintenance.audit)
+    reading_order = _method(Maintenance.reading_order)
     quarantine = _method(Maintenance.quarantine)
     purge = _method(Maintenance.purge)
+    purge_all = _method(Maintenance.purge_all)
     change_token = _method(Maintenance.change_token)
     idle_s = _method(Maintenance.idle_s)
     make_durable = _method(Maintenance.make_durable)
     prepare = _method(Maintenance.prepare)
     remove_partition = _method(Maintenance.remove_partition)
+
+
+class SpaceHandle(Handle[PackedSpace]):
+    """Space of one device of the packed engine, see ``PackedSpace``."""
+
+    use = _method(PackedSpace.use)
+    volumes = _method(PackedSpace.volumes)
+    compact = _method(PackedSpace.compact)
+    punch = _method(PackedSpace.punch)
+    forget_volumes = _method(PackedSpace.forget_volumes)
+    directories = _method(PackedSpace.directories)
+    remove_orphans = _method(PackedSpace.remove_orphans)
 
 
 class UpdatesHandle(Handle[PendingUpdates]):
@@ -158,6 +174,13 @@ class StoreHandle(Handle[ObjectStore]):
         while some := run(_next_batch, names):
             yield some
 
+    def locations_in(self, part: str, policies: Sequence[Policy]) -> Iterator[list[Location]]:
+        """Yield the objects in a part of the device, some in each list; see ``Maintenance``."""
+        run = self._run_of(Effort.AUDIT)
+        found = run(self._engine.maintenance.locations_in, self.device, part, policies)
+        while some := run(_next_batch, found):
+            yield some
+
     @contextmanager
     def replication_lock(
         self, partition: str, policy: Policy, timeout_s: float, *, incoming: bool = True
@@ -182,8 +205,8 @@ class StoreHandle(Handle[ObjectStore]):
         return f"StoreHandle({self._engine!r}, {self.device!r})"
 
 
-def _next_batch(names: Iterator[str]) -> list[str]:
-    return list(islice(names, LISTED_PER_CALL))
+def _next_batch(items: Iterator[R]) -> list[R]:
+    return list(islice(items, LISTED_PER_CALL))
 
 
 def as_call(

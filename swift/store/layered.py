@@ -147,8 +147,11 @@ class ForwardingMaintenance(Forwarding[Maintenance]):
 
     find = _forward(Maintenance.find)
     audit = _forward(Maintenance.audit)
+    reading_order = _forward(Maintenance.reading_order)
+    locations_in = _forward(Maintenance.locations_in)
     quarantine = _forward(Maintenance.quarantine)
     purge = _forward(Maintenance.purge)
+    purge_all = _forward(Maintenance.purge_all)
     change_token = _forward(Maintenance.change_token)
     idle_s = _forward(Maintenance.idle_s)
     make_durable = _forward(Maintenance.make_durable)

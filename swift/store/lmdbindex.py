@@ -93,6 +93,9 @@ class Index(Protocol):
     def items(self, begin: bytes, end: bytes, count: int) -> list[tuple[bytes, bytes]]:
         """Return at most ``count`` keys and values from ``begin`` to before ``end``; empty: the last one."""
 
+    def size_bytes(self) -> int:
+        """Return the space that it takes."""
+
     def writing(self) -> AbstractContextManager[Writing]:
         """Change it; an exception within the block changes nothing."""
 
@@ -315,6 +318,14 @@ class LmdbIndex:
             raise self._failure(opened, error)
         self._check_pages(opened)
         return found
+
+    def size_bytes(self) -> int:
+        """See ``Index``."""
+        opened = self._in_use()
+        try:
+            return os.stat(self._file(opened.name)).st_blocks * 512
+        except OSError as error:
+            raise IndexFailed(str(error))
 
     @contextmanager
     def writing(self) -> Iterator[Writing]:

@@ -15,7 +15,7 @@ decoded. Bytes are fed in any pieces.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import md5
 
 from swift.base.entity import EntityPath
@@ -347,6 +347,19 @@ class FileMaintenance:
         if is_gone:
             remove_if_empty(disk, object_path.suffix)
         return is_gone
+
+    def reading_order(self, device: str, policy: Policy) -> list[str]:
+        """See ``Maintenance``: partitions are as good."""
+        return []
+
+    def locations_in(self, device: str, part: str, policies: Sequence[Policy]) -> Iterator[Location]:
+        """See ``Maintenance``."""
+        return iter(())
+
+    def purge_all(self, purges: Sequence[tuple[Location, SyncedVersion]]) -> None:
+        """See ``Maintenance``."""
+        for location, synced in purges:
+            self.purge(location, synced)
 
     def _removable(self, object_path: ObjectPath, names: list[str], synced: SyncedVersion) -> list[str]:
         """Return the files that need not stay."""

@@ -31,7 +31,7 @@ from swift.store.calls import InlinePools, Pools
 from swift.store.chooser import ReclaimRules
 from swift.store.core import EngineCore, EngineRules
 from swift.store.engine import FileStore
-from swift.store.handle import StoreHandle
+from swift.store.handle import SpaceHandle, StoreHandle
 from swift.store.packed.device import PackedRules
 from swift.store.packed.engine import PackedStore
 from swift.store.packed.opening import IndexOpening
@@ -153,6 +153,11 @@ def _load(group: str, name: str, option: str) -> Any:
     raise ConfigError(f"{option} {name!r} is not an entry point of group {group}")
 
 
+def is_packed(policy: Policy) -> bool:
+    """Return True if a policy has the packed engine; raises ``ConfigError``."""
+    return load_factory(policy.diskfile_module) is packed_store
+
+
 class StoreRegistry:
     """The engine of each policy with its wrappers, made at first use; the built-in engine is shared."""
 
@@ -199,9 +204,20 @@ class StoreRegistry:
         tier = self._parts.tier
         return tier(store, policy) if tier is not None and isinstance(store, FileStore) else store
 
+    def space(self, device: str) -> SpaceHandle:
+        """Return the space of a device of the packed engine.
+
+        Raises ``DeviceUnavailable`` for a device that was never there.
+        """
+        store = self._shared.get(packed_store)
+        if store is None:
+            store = self._shared[packed_store] = packed_store(self._parts)
+        assert isinstance(store, PackedStore)
+        return SpaceHandle(store.space, partial(store.run, device))
+
     def holds_devices(self, policies: Iterable[Policy]) -> bool:
         """Return True if an engine of one of the policies has to be closed. Raises ``ConfigError``."""
-        return any(load_factory(policy.diskfile_module) is packed_store for policy in policies)
+        return any(map(is_packed, policies))
 
     def close(self) -> None:
         """Close the engines that hold something open."""

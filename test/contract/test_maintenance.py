@@ -214,6 +214,21 @@ def test_metadata_goes_with_its_object_unless_it_is_newer(bench, store, maintena
     assert maintenance.purge(at(key_of("p")), SyncedVersion(ts(NOW_S), meta_timestamp=ts(NOW_S + 2)))
 
 
+def test_several_objects_are_handed_over_together(bench, store, maintenance):
+    keys = [key_of(f"{policy.name}{number}", policy) for number in range(4) for policy in (GOLD, EC)]
+    for key in keys:
+        put(store, key, ts(NOW_S), fragment=3 if key.policy is EC else None)
+    put(store, keys[0], ts(NOW_S + 1), b"newer")
+    synced = {GOLD: SyncedVersion(ts(NOW_S)), EC: SyncedVersion(ts(NOW_S), 3, durable=True)}
+    for policy in (GOLD, EC):
+        maintenance.purge_all([(at(key), synced[policy]) for key in keys if key.policy is policy])
+    assert [key for key in keys if bench.names(key)] == [keys[0]]
+    assert read(store, keys[0]) == b"newer"
+    # An object may be named twice.
+    maintenance.purge_all([(at(keys[0]), SyncedVersion(ts(NOW_S + second))) for second in (0, 1)])
+    assert bench.names(keys[0]) == []
+
+
 def test_metadata_stays_where_it_was_not_handed_over(bench, store, maintenance):
     put(store, key_of(), ts(NOW_S))
     post(store, key_of(), ts(NOW_S + 2))

@@ -27,10 +27,10 @@ def part_of(name, power):
 class Growing:
     """One object server and its ring, whose part power is increased; ``tier`` is a section of its file."""
 
-    def __init__(self, root, tier=""):
+    def __init__(self, root, tier="", swift_conf=""):
         self.root = root
         self.tier = tier
-        self.server = LoneServer(root, "object")
+        self.server = LoneServer(root, "object", f"[swift-hash]\nswift_hash_path_suffix = s\n{swift_conf}")
         self.server.conf.write_text(f"{self.server.conf.read_text()}\n{tier}")
         self.builder = RingBuilder(POWER, 1, 0)
         self.builder.add_device(
@@ -100,6 +100,22 @@ def growing_either_way(request, tmp_path):
     made.server.kill()
 
 
+PACKED = "[storage-policy:0]\nname = gold\ndefault = yes\ndiskfile_module = egg:swift#replication.packed\n"
+
+
+@pytest.fixture(params=["disks alone", "cache tier", "packed"])
+def growing_in_any_way(request, tmp_path):
+    section = {
+        "disks alone": "",
+        "cache tier": tier_section(tmp_path / "ssd", tmp_path / "state"),
+        "packed": f"[packed]\nstate_path = {tmp_path}/state\nobject_max_kb = 1\n",
+    }[request.param]
+    made = Growing(tmp_path, section, PACKED if request.param == "packed" else "")
+    made.server.start()
+    yield made
+    made.server.kill()
+
+
 def fill(growing):
     for number in range(COUNT):
         assert growing.put(f"o{number}", b"%d" % number, POWER) == 201
@@ -149,9 +165,9 @@ def test_objects_are_readable_at_every_step(growing_either_way):
     assert growing.relinker("cleanup").returncode == 2
 
 
-def test_what_is_written_meanwhile_is_there_afterwards(growing_either_way):
+def test_what_is_written_meanwhile_is_there_afterwards(growing_in_any_way):
     """Writers never stop while the power is increased; a proxy would turn to the new ring as they do."""
-    growing = growing_either_way
+    growing = growing_in_any_way
     fill(growing)
     growing.server.kill()
     growing.server.start()

@@ -18,6 +18,7 @@ import pytest
 from swift.base.errors import LockTimeout, NoSpace
 from swift.store.errors import FilesChanged
 from swift.store.lmdbindex import IndexFailed
+from swift.store.metadata import AttributesTooLarge
 from test.sim.packedworld import (
     CHANGING,
     PART_POWER,
@@ -46,7 +47,7 @@ MOVED = MOVING._replace(partition=str(int(MOVING.hash[:8], 16) >> (32 - NEXT)))
 COUNTED = Counter()
 #: Actions that went through all faults.
 TOLD = []
-FAILURES = (OSError, NoSpace, FilesChanged, LockTimeout)
+FAILURES = (OSError, NoSpace, FilesChanged, LockTimeout, AttributesTooLarge)
 
 
 def prepared():

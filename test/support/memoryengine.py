@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import md5
@@ -544,6 +544,19 @@ class MemoryMaintenance:
         if walk is not None:
             walk.finish()
         return read
+
+    def reading_order(self, device: str, policy: Policy) -> list[str]:
+        """See ``Maintenance``: partitions are as good."""
+        return []
+
+    def locations_in(self, device: str, part: str, policies: Sequence[Policy]) -> Iterator[Location]:
+        """See ``Maintenance``."""
+        return iter(())
+
+    def purge_all(self, purges):
+        """See ``Maintenance``."""
+        for location, synced in purges:
+            self.purge(location, synced)
 
     def purge(self, location: Location, synced: SyncedVersion) -> bool:
         """See ``Maintenance``."""

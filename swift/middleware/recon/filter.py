@@ -71,6 +71,15 @@ RECON_FILE_CHECKS: dict[tuple[str, str | None], tuple[str, tuple[str, ...]]] = {
         for kind in ("account", "container")
     },
     ("auditor", "object"): ("object", ("object_auditor_stats_ALL", "object_auditor_stats_ZBF")),
+    ("compactor", "object"): (
+        "object",
+        (
+            "object_compactor_sweep",
+            "object_compactor_stats",
+            "object_compactor_last",
+            "object_packed_devices",
+        ),
+    ),
     ("expirer", "object"): ("object", ("object_expiration_pass", "expired_last_pass")),
     ("sharding", None): ("container", ("sharding_stats", "sharding_time", "sharding_last")),
     **{("copies", kind): (kind, (STATE, PROGRESS)) for kind in ("account", "container", "object")},

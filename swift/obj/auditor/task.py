@@ -2,7 +2,8 @@
 
 There are two kinds of pass: one reads everything, the other looks at metadata and sizes only, which is quick
 and finds what a crash left behind. Each goes through all partitions of all policies in turn and remembers on
-the device how far it is (``AuditPosition``), as other auditors do (spec: object-disk.md §15).
+the device how far it is (``AuditPosition``), as other auditors do (spec: object-disk.md §15). Bodies in
+volumes are read in the order in which they lie there.
 """
 
 from __future__ import annotations
@@ -32,9 +33,10 @@ from swift.runtime.devicetask import DevicePassBase, DeviceTask
 from swift.runtime.selection import Selection
 from swift.store.api import LIVE, AuditReport, Location, SyncedVersion
 from swift.store.calls import Effort
-from swift.store.errors import FilesChanged, MisplacedLeft
+from swift.store.errors import Damaged, FilesChanged, MisplacedLeft
 from swift.store.handle import StoreHandle
 from swift.store.layout import objects_dir
+from swift.store.packed.device import DIRECTORY as PACKED_DIRECTORY
 from swift.store.registry import StoreRegistry
 
 #: The file is written at most so often, seconds.
@@ -215,10 +217,13 @@ class AuditPass(DevicePassBase):
         if device_path is None:
             return
         policies = self._task.selection.filter_policies(tuple(self._task.context.policies))
-        self._policies = len(policies)
         self._task.watchers.start(self._task.kind.name)
         self._scrub = self._scrub_pace(device_path)
-        walks = [self._partitions(device_path, policy) for policy in policies]
+        ordered = [policy for policy in policies if self._parts(policy)]
+        walks = [self._partitions(device_path, policy) for policy in policies if policy not in ordered]
+        if ordered:
+            walks.append(self._in_order(device_path, ordered))
+        self._policies = len(walks)
         while walks:
             for walk in list(walks):
                 locations = next(walk, None)
@@ -229,6 +234,38 @@ class AuditPass(DevicePassBase):
                     if self._pass_context.stop.requested or self._misplaced >= MOVES_IN_A_ROW_MAX:
                         return
                     yield location
+
+    def _parts(self, policy: Policy) -> list[str]:
+        """Return the parts of the device in which bodies of a policy are read best; empty: partitions."""
+        if not self._task.kind.full or self._task.selection.partitions:
+            return []
+        try:
+            return self._store(policy).maintenance.reading_order(self._device, policy)
+        except OSError as error:
+            self._counters.add("errors")
+            self._count_device_error(error)
+            self._log.error(f"ERROR cannot list volumes of {self._device}: {error}")
+            return []
+
+    def _in_order(self, device_path: str, policies: list[Policy]) -> Iterator[Iterator[Location]]:
+        """Yield the objects of several policies, one part of the device after the other."""
+        first = policies[0]
+        directory = f"{device_path}/{PACKED_DIRECTORY}"
+        position = AuditPosition(self._disk, directory, self._task.kind.name, self._pass_context.clock)
+        self._begun.append((first, position))
+        left = (None if self._task.selection else position.load()) or self._parts(first)
+        for _ in range(2):
+            limit = max(map(int, left), default=0)
+            while left:
+                self._remember(first, position, left)
+                self._expect(first, len(left))
+                yield self._of_part(left[0], policies)
+                left.pop(0)
+            # Objects may have moved to new parts meanwhile.
+            left = [part for part in self._parts(first) if int(part) > limit]
+        self._remember(first, position, [])
+        self._expect(first, 0)
+        self._complete.append((first, position))
 
     def _scrub_pace(self, device_path: str) -> Scrub | None:
         """Return the pace that keeps the promise, if there is one.
@@ -315,6 +352,15 @@ class AuditPass(DevicePassBase):
             self._counters.add("errors")
             self._count_device_error(error)
             self._log.error(f"ERROR cannot list partition {partition} of {self._device}: {error}")
+
+    def _of_part(self, part: str, policies: list[Policy]) -> Iterator[Location]:
+        try:
+            for some in self._store(policies[0]).locations_in(part, policies):
+                yield from some
+        except (OSError, Damaged) as error:
+            self._counters.add("errors")
+            self._count_device_error(error)
+            self._log.error(f"ERROR cannot read volume {part} of {self._device}: {error}")
 
     # --- doing ----------------------------------------------------------------------------------------
 

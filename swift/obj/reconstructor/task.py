@@ -377,12 +377,14 @@ class ReconstructorPass(DeviceSyncPass[ObjectReconstructor]):
     ) -> None:
         """Remove exactly the pushed versions. A primary keeps its tombstones and metadata."""
         view = ReadOptions(self._task.context.clock.time(), True, [], revert.index)
+        purges: list[tuple[Location, SyncedVersion]] = []
         for name, offer in offers.items():
             location = Location(self._device, str(local.part), local.policy, name)
             if local.own is not None and engine.maintenance.find(location, view).state.kind == DELETED:
                 continue
             meta = offer.meta if local.own is None else None
-            engine.maintenance.purge(location, SyncedVersion(offer.data, revert.index, offer.durable, meta))
+            purges.append((location, SyncedVersion(offer.data, revert.index, offer.durable, meta)))
+        engine.maintenance.purge_all(purges)
 
 
 DAEMON = Daemon(

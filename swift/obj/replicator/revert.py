@@ -173,8 +173,7 @@ class Revert:
             self._context.store.call(Effort.SSYNC, self._purge, some)
 
     def _purge(self, engine: ObjectStore, some: dict[str, SyncedVersion]) -> None:
-        for name, synced in some.items():
-            engine.maintenance.purge(self._location(name), synced)
+        engine.maintenance.purge_all([(self._location(name), synced) for name, synced in some.items()])
 
 
 def _count(results: list[DeliveryResult], name: str) -> int:

@@ -87,13 +87,14 @@ def volume_uses(device: PackedDevice) -> list[VolumeUse]:
 
 
 class Compactor:
-    """Compacts the volumes of one device."""
+    """Compacts the volumes of one device. Raises OSError."""
 
     def __init__(self, disk: Disk, device: PackedDevice, pace: Pace = lambda _count: None):
         self._disk = disk
         self._device = device
         self._pace = pace
         self._explicit: dict[tuple[int, bytes], set[int]] = {}
+        self.look()
 
     def compact(self, number: int) -> CompactionReport:
         """Copy what lives in a volume to others and remove it.
@@ -108,10 +109,11 @@ class Compactor:
         if volume is None:
             report.reason = "a process appends to it"
             return report
-        self._explicit = self._explicit_places()
+        self.look()
         batch: list[tuple[Position, Header]] = []
         size = 0
         for position, header in self._device.volumes.scan(volume, 0):
+            self._pace(header.total_bytes)
             batch.append((position, header))
             size += header.total_bytes
             if len(batch) >= BATCH_RECORDS or size >= BATCH_BYTES:
@@ -125,16 +127,18 @@ class Compactor:
 
     def punch(self, number: int) -> int:
         """Make holes of the bodies of large dead records; return their bytes. Raises OSError."""
+        self.look()
         volume = self._device.volumes.open(number)
         punched, last_batch = 0, -1
         dead: list[tuple[Position, Header]] = []
         for position, header in self._device.volumes.scan(volume, 0):
+            self._pace(header.total_bytes)
             last_batch = header.batch_unit
             if header.body_bytes >= HOLE_BYTES_MIN and header.kind is Kind.DATA:
                 dead.append((position, header))
         for position, header in dead:
             # The last batch may not be indexed yet, and is believed only with its bodies.
-            if header.batch_unit == last_batch or list(self._spots(position, header)):
+            if header.batch_unit == last_batch or list(self.spots(position, header)):
                 continue
             begin = position.unit * ALIGNMENT + header.prefix_bytes
             first = -(-begin // _BLOCK) * _BLOCK
@@ -142,7 +146,6 @@ class Compactor:
             if length > 0:
                 self._disk.punch_hole(volume.fd, first, length)
                 punched += length
-                self._pace(length)
         return punched
 
     # --- copying -------------------------------------------------------------------------------------
@@ -172,7 +175,7 @@ class Compactor:
         """Return the change that takes the place of a record; None if nothing has to stay of it."""
         kept = self._needed(header.references, position.volume)
         if header.kind in _WITH_ENTRY:
-            spots = list(self._spots(position, header))
+            spots = list(self.spots(position, header))
             if spots:
                 return self._moved(volume, position, header, spots, kept, report)
         elif (
@@ -208,7 +211,6 @@ class Compactor:
             # The auditor quarantines it; until then the volume stays.
             report.reason = f"the record at {position.unit} is damaged: {error}"
             return None
-        self._pace(header.total_bytes)
         old = [Reference(spot.partition, position) for spot in spots]
         durable = any(each.durable for spot in spots for each in spot.entries if each.position == position)
         first, *others = spots
@@ -234,12 +236,6 @@ class Compactor:
     def _numbers(self) -> set[int]:
         return set(self._device.volumes.numbers())
 
-    def _still_says(self, header: Header, own: int, kept: tuple[Reference, ...]) -> bool:
-        """Return True if the meaning of a record without an entry still counts."""
-        if header.kind is Kind.COMMIT:
-            return self._is_commit_needed(header, own)
-        return header.kind is Kind.LINK and bool(kept) and self._is_link_needed(header)
-
     def _is_commit_needed(self, header: Header, own: int) -> bool:
         """Return True if an archive is durable only because of this record."""
         for partition in (header.partition, header.also_partition):
@@ -258,7 +254,11 @@ class Compactor:
 
     # --- places --------------------------------------------------------------------------------------
 
-    def _spots(self, position: Position, header: Header) -> Iterator[Spot]:
+    def look(self) -> None:
+        """Learn which objects are in partitions that their hashes do not begin with. Raises OSError."""
+        self._explicit = self._explicit_places()
+
+    def spots(self, position: Position, header: Header) -> Iterator[Spot]:
         """Yield the partitions in which the index has a record."""
         for partition in self._partitions(header):
             entries = self._device.entries(header.policy, partition, header.hash)

@@ -39,6 +39,8 @@ DIRECTORY = "packed"
 _LOCK = "lock"
 _OPENING = "opening"
 _UNINDEXED = "unindexed-"
+#: With the index of a policy: its objects are kept as files, because the file engine is to take over.
+_AS_FILES = "as-files-"
 #: A process that opens a device may wait for another one that makes the index again.
 OPENING_TIMEOUT_S = 3600.0
 #: Attempts to use an index that others replace.
@@ -129,18 +131,39 @@ class PackedDevice:
     def _learn(self) -> None:
         """Read from the index what a conversion between the engines has reached. Raises OSError."""
 
-        def read(index: Index, _spaces: Spaces) -> tuple[set[int], set[int]]:
-            unindexed = rows.unindexed_policies(index)
-            return unindexed, rows.mode_policies(index)
+        names = self._disk.listdir(self.directory)
+        numbers = (name.removeprefix(_AS_FILES) for name in names if name.startswith(_AS_FILES))
+        # Not in the index, which a power cut takes away: the file engine sees no records.
+        self._as_files = {int(number) for number in numbers if is_digits(number)}
+        self._unindexed = self.read_index(lambda index, _spaces: rows.unindexed_policies(index))
 
-        self._unindexed, self._as_files = self.read_index(read)
+    def keeps_as_files(self, policy: int) -> bool:
+        """Return True if new objects of a policy are files, for the file engine."""
+        return policy in self._as_files
+
+    def keep_as_files(self, policy: int) -> None:
+        """Keep new objects of a policy as files from now on, durably. Raises OSError."""
+        replace_file(self._disk, f"{self.directory}/{_AS_FILES}{policy}", b"")
+        self.refresh()
+
+    def keep_packed(self, policy: int) -> None:
+        """Keep new objects of a policy as records from now on, durably. Raises OSError."""
+        if policy in self._as_files:
+            # The file engine may have changed every file meanwhile.
+            self.change_index(lambda writing: rows.set_unindexed(writing, policy, True))
+            with suppress(FileNotFoundError):
+                self._disk.unlink(f"{self.directory}/{_AS_FILES}{policy}")
+            sync_directory(self._disk, self.directory)
+        self.refresh()
 
     def is_indexed(self, policy: int) -> bool:
         """Return True if the index has every file of a policy."""
-        return policy not in self._unindexed
+        return policy not in self._unindexed and policy not in self._as_files
 
     def may_have_unindexed(self, policy: int, partition: int) -> bool:
         """Return True if there may be files of a partition that the index does not have. Raises OSError."""
+        if policy in self._as_files:
+            return True
         if policy not in self._unindexed:
             return False
         return not self.read_index(lambda index, _spaces: rows.is_adopted(index, policy, partition))

@@ -43,7 +43,7 @@ class PackedDraft:
             self.size = self.file.size
             return
         if self.size + len(data) > self._size_max:
-            self._become_file()
+            self.become_file()
             self.write(data)
             return
         # What is handed over may change as soon as this returns.
@@ -54,7 +54,8 @@ class PackedDraft:
         if self._sums is not None:
             self._sums.update(data)
 
-    def _become_file(self) -> None:
+    def become_file(self) -> None:
+        """Go on as a file. Raises ``NoSpace``, OSError."""
         file = self._make_file()
         try:
             for piece in self._pieces:

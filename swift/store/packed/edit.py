@@ -84,6 +84,9 @@ class PackedEdit:
             raise BadFragmentIndex(f"fragment index {fragment} is not below {ec.fragments}")
         at = fragment if ec is not None else None
         header = self._place.header(Kind.DATA, timestamp)._replace(fragment=at)
+        if draft.file is None and self._place.device.keeps_as_files(self._place.key.policy.index):
+            # It began when objects were packed.
+            draft.become_file()
         file = draft.file
         if file is None:
             self._change(Record(header, encode_metadata(metadata), draft.body), cleans=ec is None)
@@ -272,11 +275,16 @@ def write_file(place: Place, partitions: list[int], name: str, metadata: Metadat
 
 def remove(place: Place, partition: int, entries: list[Entry]) -> None:
     """Remove entries of an object durably; the caller holds it. Raises ``NoSpace``, OSError."""
+    change = removal(place, partition, entries)
+    place.device.commit(change)
+    unlink_removed(place, change.updates[0])
+
+
+def removal(place: Place, partition: int, entries: list[Entry]) -> Change:
+    """Return the change that removes entries of an object; their files are left to ``unlink_removed``."""
     left = [entry for entry in place.entries(partition) if entry not in entries]
     header = place.header(Kind.GONE, ZERO)._replace(partition=partition)
-    update = Update(partition, left, entries)
-    place.device.commit(Change(gone(header, [entry.position for entry in entries]), [update]))
-    unlink_removed(place, update)
+    return Change(gone(header, [entry.position for entry in entries]), [Update(partition, left, entries)])
 
 
 def unlink_removed(place: Place, update: Update, *, stays: str = "") -> None:

@@ -25,6 +25,7 @@ from swift.store.packed.edit import PackedEdit, new_draft
 from swift.store.packed.objects import PackedLoaded, PackedObject, Reader
 from swift.store.packed.place import Place
 from swift.store.packed.quarantine import quarantine
+from swift.store.packed.space import PackedSpace
 from swift.store.packed.upkeep import PackedMaintenance
 from swift.store.partitionlock import ReplicationLocks
 from swift.store.reservation import FileReservation, reserve
@@ -63,6 +64,11 @@ class PackedStore:
     def maintenance(self) -> PackedMaintenance:
         """See ``ObjectStore``."""
         return PackedMaintenance(self.devices)
+
+    @property
+    def space(self) -> PackedSpace:
+        """The space of its devices."""
+        return PackedSpace(self.devices)
 
     def run(self, device: str, effort: Effort) -> Run:
         """See ``ObjectStore``: changes wait for a commit in any case, and block nothing."""

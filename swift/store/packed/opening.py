@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from urllib.parse import quote_plus
 
-from swift.base.errors import ConfigError
+from swift.base.errors import ConfigError, SwiftError
 from swift.platform.disk import Disk
 from swift.store.lmdbindex import IndexFailed, LmdbIndex
 from swift.store.packed.settings import PackedSettings
@@ -97,6 +99,10 @@ def _is_alone(fd: int) -> bool:
     return True
 
 
+class IndexInUse(SwiftError):
+    """Other processes use an index that must not be used now."""
+
+
 class IndexOpening:
     """Opens the indexes of devices as the settings say."""
 
@@ -106,9 +112,30 @@ class IndexOpening:
 
     def __call__(self, directory: str) -> DeviceIndex:
         """Return the index of the engine's directory on a device. Raises ``IndexFailed``, ``ConfigError``."""
-        settings, name = self._settings, quote_plus(directory)
-        place = f"{settings.index_path}/{name}" if settings.index_path else f"{directory}/{_DIRECTORY}"
-        return DeviceIndex(place, self._disk.boot().id, f"{settings.state_path}/{name}")
+        return DeviceIndex(self.path(directory), self._disk.boot().id, self._memory(directory))
+
+    def path(self, directory: str) -> str:
+        """Return the directory of the index of the engine's directory on a device."""
+        root = self._settings.index_path
+        return f"{root}/{quote_plus(directory)}" if root else f"{directory}/{_DIRECTORY}"
+
+    def _memory(self, directory: str) -> str:
+        return f"{self._settings.state_path}/{quote_plus(directory)}"
+
+    @contextmanager
+    def unused(self, directory: str) -> Iterator[None]:
+        """Keep other processes from opening an index; raises ``IndexInUse`` if one has it open, OSError."""
+        memory = self._memory(directory)
+        os.makedirs(memory, exist_ok=True)
+        check_owner(memory)
+        with held(f"{memory}/{_LOCK}"):
+            fd = os.open(f"{memory}/{_USERS}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                if not _is_alone(fd):
+                    raise IndexInUse(f"other processes have {directory} open; stop them first")
+                yield
+            finally:
+                os.close(fd)
 
     def __repr__(self) -> str:
         return f"IndexOpening({self._settings.index_path or 'on devices'!r})"

@@ -85,13 +85,16 @@ class Partitions:
             yield from self.indexed(partition, policy)
             return
         found = dict(self.indexed(partition, policy))
+        hashes = {each.hex() for each, entries in found.items() if any(entry.external for entry in entries)}
         path = partition_dir(self._device.path, policy, str(partition))
         for suffix in filter(is_suffix, self._names(path)):
-            for name in self._names(f"{path}/{suffix}"):
-                if len(name) == 32 and name.endswith(suffix):
-                    key = ObjectKey(self._device_name, str(partition), policy, ANY_NAME, name)
-                    place = Place(self._core, self._device, key)
-                    found[place.hash] = place.entries()
+            names = self._names(f"{path}/{suffix}")
+            hashes.update(name for name in names if len(name) == 32 and name.endswith(suffix))
+        for name in hashes:
+            place = Place(
+                self._core, self._device, ObjectKey(self._device_name, str(partition), policy, ANY_NAME, name)
+            )
+            found[place.hash] = place.entries()
         yield from ((object_hash, entries) for object_hash, entries in found.items() if entries)
 
     def indexed(self, partition: int, policy: Policy) -> Iterator[tuple[bytes, list[Entry]]]:
@@ -102,6 +105,15 @@ class Partitions:
             while begin and (some := self._some(begin, end)):
                 for key, value in some:
                     yield object_hash_of(key), decode_entries(value)
+                begin = some[-1][0] + b"\0"
+
+    def all_indexed(self, policy: Policy) -> Iterator[list[Entry]]:
+        """Yield the entries of each object of a policy that the index has. Raises OSError."""
+        spaces = self._device.read_index(lambda index, spaces: spaces.of_policy(index, policy.index))
+        for prefix, _bits in spaces:
+            begin, end = bytes((prefix,)), bytes((prefix + 1,))
+            while some := self._some(begin, end):
+                yield from (decode_entries(value) for _key, value in some)
                 begin = some[-1][0] + b"\0"
 
     def _some(self, begin: bytes, end: bytes) -> list[tuple[bytes, bytes]]:

@@ -1,7 +1,7 @@
 """One object on a device: its entries in the index, and files of it that the index does not have yet.
 
 A device that the file engine wrote has all its objects in files. Until ``repack`` went through a partition,
-files in its directories count like entries of the index.
+its directories decide which files there are; the same while objects are kept as files for the file engine.
 """
 
 from __future__ import annotations
@@ -55,24 +55,33 @@ class Place:
     def entries(self, partition: int | None = None) -> list[Entry]:
         """Return the entries in a partition, the key's unless given. Raises OSError, ``Damaged``."""
         at = self.partition if partition is None else partition
-        policy = self.key.policy
-        found = self.device.entries(policy.index, at, self.hash)
-        if self.device.may_have_unindexed(policy.index, at):
-            found += self._unindexed(at, found)
+        policy = self.key.policy.index
+        # Asked first: a partition that is indexed meanwhile is complete then.
+        may_have_unindexed = self.device.may_have_unindexed(policy, at)
+        found = self.device.entries(policy, at, self.hash)
+        while may_have_unindexed:
+            files = self._files(at)
+            now = self.device.entries(policy, at, self.hash)
+            if now == found:
+                return _merged(found, files)
+            # What is a file in one look and a record in the other must not be missed.
+            found = now
         return found
 
-    def _unindexed(self, partition: int, known: list[Entry]) -> list[Entry]:
-        """Return entries for the files in the hash directory that the index does not have."""
+    def missing(self) -> list[Entry]:
+        """Return the entries of files that the file engine removed. Raises OSError."""
+        found = self.device.entries(self.key.policy.index, self.partition, self.hash)
+        there = _merged(found, self._files(self.partition))
+        return [entry for entry in found if all(entry.position != each.position for each in there)]
+
+    def _files(self, partition: int) -> list[Entry]:
+        """Return entries for the files in the hash directory."""
         directory = self.path(partition).directory
         names = list_names(self.core.disk, directory)
         if any(name.endswith(DURABLE) for name in names):
             names = self._name_durable(directory, names)
-        taken = {entry.name for entry in known}
-        return [
-            entry
-            for entry in (external_entry(name, self.key.policy) for name in names)
-            if entry is not None and entry.name not in taken
-        ]
+        entries = (external_entry(name, self.key.policy) for name in sorted(names))
+        return [entry for entry in entries if entry is not None]
 
     def _name_durable(self, directory: str, names: list[str]) -> list[str]:
         """Give archives that old releases declared durable by a file of its own the name that says so."""
@@ -127,6 +136,22 @@ class Place:
         names = dict.fromkeys(file.name for file in files)
         superseded = [entry for entry in entries if by_name[entry.name] is not entry]
         return superseded + [by_name[name] for name in names]
+
+
+def _merged(found: list[Entry], files: list[Entry]) -> list[Entry]:
+    """Return the entries of the index and those of files that it does not have; a file that is gone has none.
+
+    A file becomes durable by another name before the index says so.
+    """
+    left = {file._replace(durable=False).name: file for file in files}
+    merged = []
+    for entry in found:
+        file = left.pop(entry._replace(durable=False).name, None)
+        if not entry.external:
+            merged.append(entry)
+        elif file is not None:
+            merged.append(entry._replace(durable=entry.durable or file.durable))
+    return [*merged, *left.values()]
 
 
 def external_entry(name: str, policy: Policy) -> Entry | None:

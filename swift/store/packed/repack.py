@@ -8,13 +8,17 @@ where it was. Objects in partitions that were not reached yet are read where the
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from hashlib import md5
 
+from swift.green import pause
 from swift.platform.disk import Disk
+from swift.platform.locks import file_lock
 from swift.platform.regularfiles import open_with_status
+from swift.platform.waiting import yielding
 from swift.policy.policy import Policy
 from swift.store.api import ObjectKey
 from swift.store.core import EngineCore, FileDraft
@@ -26,8 +30,8 @@ from swift.store.metadata import decode_metadata, read_metadata_blob
 from swift.store.packed import rows
 from swift.store.packed.changes import Change, Update
 from swift.store.packed.device import PackedDevice
-from swift.store.packed.devices import PackedDevices
-from swift.store.packed.edit import publish_file, unlink
+from swift.store.packed.devices import LOOK_EVERY_S, PackedDevices
+from swift.store.packed.edit import publish_file, remove, unlink
 from swift.store.packed.entry import Entry
 from swift.store.packed.place import NOWHERE, Place
 from swift.store.packed.quarantine import quarantine
@@ -36,6 +40,7 @@ from swift.store.reader import ANY_NAME
 
 #: Called after each object with the bytes that were converted, to slow a conversion down.
 Pace = Callable[[int], None]
+_LOCK = "repacking"
 
 
 @dataclass(slots=True)
@@ -54,6 +59,40 @@ class RepackReport:
         return asdict(self)
 
 
+@dataclass(slots=True)
+class EngineUse:
+    """Objects of a policy on a device, by the way in which they are kept."""
+
+    packed: int = 0
+    files: int = 0
+    #: Partitions with files that the index does not have yet; their objects are not counted.
+    partitions_unindexed: int = 0
+    #: True if new objects are files, for the file engine.
+    keeps_as_files: bool = False
+
+    @property
+    def state(self) -> str:
+        """``packed``, ``packing``, ``unpacking`` or ``files``."""
+        if self.keeps_as_files:
+            return "unpacking" if self.packed else "files"
+        return "packing" if self.partitions_unindexed else "packed"
+
+
+def engine_use(devices: PackedDevices, name: str, policy: Policy) -> EngineUse:
+    """Count the objects of a policy on a device. Raises OSError."""
+    device, partitions = devices.device(name), devices.partitions(name)
+    use = EngineUse(keeps_as_files=device.keeps_as_files(policy.index))
+    if not device.is_indexed(policy.index) and not use.keeps_as_files:
+        unindexed = (device.may_have_unindexed(policy.index, each) for each in partitions.numbers(policy))
+        use.partitions_unindexed = sum(unindexed)
+    for entries in partitions.all_indexed(policy):
+        if all(entry.external for entry in entries):
+            use.files += 1
+        else:
+            use.packed += 1
+    return use
+
+
 class Repacker:
     """Converts the objects of one policy on one device; ``stopped`` tells that it is to end early."""
 
@@ -65,12 +104,14 @@ class Repacker:
         *,
         pace: Pace = lambda _count: None,
         stopped: Callable[[], bool] = lambda: False,
+        settle_s: float = 2 * LOOK_EVERY_S,
     ):
         self._devices = devices
         self._name = device
         self._policy = policy
         self._pace = pace
         self._stopped = stopped
+        self._settle_s = settle_s
         self._files = FileMaintenance(devices.core)
         self.report = RepackReport()
 
@@ -89,20 +130,31 @@ class Repacker:
         New objects are kept in the new way from the beginning on.
         """
         policy = self._policy.index
-        mode = rows.PACKED if packs else rows.AS_FILES
-        self._device.change_index(lambda writing: rows.write_mode(writing, policy, mode))
-        self._device.refresh()
-        changes = -1
-        # Processes hear only within a second that new objects are kept in another way now.
-        while changes and not self._stopped():
-            changes, before = 0, self.report.converted
+        with file_lock(self._core.disk, f"{self._device.directory}/{_LOCK}-{policy}", 0.0):
+            if packs:
+                self._device.keep_packed(policy)
+            else:
+                self._device.keep_as_files(policy)
+            yield from self._passes(packs)
+
+    def _passes(self, packs: bool) -> Iterator[RepackReport]:
+        policy = self._policy.index
+        # Until then processes may keep new objects as before.
+        settled_s = time.monotonic() + self._settle_s
+        is_last = False
+        while not is_last and not self._stopped():
+            is_settled, before = time.monotonic() >= settled_s, self.report.converted
             for partition in self._begin_pass():
                 if self._stopped():
                     break
                 self._convert_partition(partition, packs)
                 self.report.partitions_done += 1
                 yield self.report
-            changes = self.report.converted - before
+            has_changed = self.report.converted > before
+            is_last = is_settled and not has_changed
+            if not is_last and not has_changed:
+                with yielding():
+                    pause(max(settled_s - time.monotonic(), 0.0))
         if packs and not self._stopped():
             self._device.set_indexed(policy)
 
@@ -113,12 +165,13 @@ class Repacker:
         return partitions
 
     def _convert_partition(self, partition: int, packs: bool) -> None:
+        if packs and self._device.may_have_unindexed(self._policy.index, partition):
+            self._forget_missing(partition)
         for object_hash, entries in self._devices.partitions(self._name).objects(partition, self._policy):
             if self._stopped():
                 return
             self.report.objects += 1
-            key = ObjectKey(self._name, str(partition), self._policy, ANY_NAME, object_hash.hex())
-            place = Place(self._core, self._device, key)
+            place = self._place(partition, object_hash)
             if any(self._must_change(place, entry, packs) for entry in entries):
                 self._convert(place, packs)
         self._forget_hashes(partition)
@@ -127,6 +180,18 @@ class Repacker:
             self._files.remove_partition(self._name, str(partition), self._policy)
         if packs and not self._device.is_indexed(policy):
             self._device.change_index(lambda writing: rows.set_adopted(writing, policy, partition))
+
+    def _place(self, partition: int, object_hash: bytes) -> Place:
+        key = ObjectKey(self._name, str(partition), self._policy, ANY_NAME, object_hash.hex())
+        return Place(self._core, self._device, key)
+
+    def _forget_missing(self, partition: int) -> None:
+        """Remove the entries of files that the file engine removed."""
+        for object_hash, entries in self._devices.partitions(self._name).indexed(partition, self._policy):
+            place = self._place(partition, object_hash)
+            if any(entry.external for entry in entries) and place.missing():
+                with place.device.locks.hold(place.lock):
+                    remove(place, partition, place.missing())
 
     def _forget_hashes(self, partition: int) -> None:
         """Remove the file engine's cache of suffix hashes, which no process keeps current now."""
@@ -164,7 +229,7 @@ class Repacker:
         path = f"{place.path(place.partition).directory}/{entry.name}"
         size_max = self._device.object_bytes_max(self._policy.index)
         try:
-            blob, size, body = _read_file(self._core.disk, path, size_max)
+            blob, size, body = read_file(self._core.disk, path, size_max)
         except FileNotFoundError:
             raise Damaged(f"{path} is gone")
         header = place.header_of(entry)
@@ -216,7 +281,7 @@ class Repacker:
         return f"Repacker({self._name!r}, {self._policy.name!r})"
 
 
-def _read_file(disk: Disk, path: str, size_max: int) -> tuple[bytes, int, bytes | None]:
+def read_file(disk: Disk, path: str, size_max: int) -> tuple[bytes, int, bytes | None]:
     """Return the metadata of a file, its size, and its body unless it is too large to be packed.
 
     Raises ``Damaged``, OSError.

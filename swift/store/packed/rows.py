@@ -17,7 +17,6 @@ _VOLUME = META_SPACE + b"v"
 _PARTITION = META_SPACE + b"p"
 _SPACES = META_SPACE + b"s"
 _COMPLETE = META_SPACE + b"complete"
-_MODE = META_SPACE + b"m"
 _UNINDEXED = META_SPACE + b"u"
 _ADOPTED = META_SPACE + b"a"
 _OWNER = META_SPACE + b"owner"
@@ -29,8 +28,6 @@ _CLOSED = 1 << 63
 _PARTITION_ROW = struct.Struct(">QQ")
 _SPACES_MAX = 254
 FORMAT = b"1"
-AS_FILES = b"files"
-PACKED = b"packed"
 #: Rows of one read.
 SOME = 1000
 
@@ -144,17 +141,6 @@ def set_complete(writing: Writing) -> None:
     writing.put(_COMPLETE, FORMAT)
 
 
-def mode_policies(index: ReadsIndex) -> set[int]:
-    """Return the policies whose new objects are kept as files."""
-    found = _all(index, _MODE, META_SPACE + b"n")
-    return {_NUMBER.unpack(key[2:])[0] for key, value in found if value == AS_FILES}
-
-
-def write_mode(writing: Writing, policy: int, mode: bytes) -> None:
-    """Set how new objects of a policy are kept."""
-    writing.put(_MODE + _NUMBER.pack(policy), mode)
-
-
 def unindexed_policies(index: ReadsIndex) -> set[int]:
     """Return the policies of which there may be files that the index does not have."""
     found = _all(index, _UNINDEXED, META_SPACE + b"v")
@@ -162,12 +148,12 @@ def unindexed_policies(index: ReadsIndex) -> set[int]:
 
 
 def set_unindexed(writing: Writing, policy: int, is_unindexed: bool) -> None:
-    """Note whether there may be files of a policy that the index does not have."""
+    """Note whether there may be files of a policy that the index does not have, in any partition."""
     key = _UNINDEXED + _NUMBER.pack(policy)
     if is_unindexed:
         writing.put(key, b"1")
-        return
-    writing.delete(key)
+    else:
+        writing.delete(key)
     for adopted, _value in _all(
         writing, _ADOPTED + _NUMBER.pack(policy), _ADOPTED + _NUMBER.pack(policy + 1)
     ):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from hashlib import md5
 
 from swift.policy.policy import Policy
@@ -22,8 +23,9 @@ from swift.store.core import TRIES
 from swift.store.errors import Damaged, FilesChanged
 from swift.store.layout import data_name, tombstone_name
 from swift.store.maintenance import FileMaintenance, archive_walk
+from swift.store.packed.compaction import Compactor
 from swift.store.packed.devices import PackedDevices
-from swift.store.packed.edit import remove
+from swift.store.packed.edit import removal, remove, unlink_removed
 from swift.store.packed.entry import Entry
 from swift.store.packed.objects import PackedLoaded, Reader
 from swift.store.packed.place import Place
@@ -93,6 +95,32 @@ class PackedMaintenance:
                     self._devices.core.disk.close(loaded.file.fd)
         raise FilesChanged(f"{location.hash} on {place.device.path} keeps changing")
 
+    def reading_order(self, device: str, policy: Policy) -> list[str]:
+        """See ``Maintenance``: the volumes, unless there may be files that the index does not have."""
+        opened = self._devices.device(device)
+        if not opened.is_indexed(policy.index):
+            return []
+        return [str(number) for number in opened.volumes.numbers()]
+
+    def locations_in(self, device: str, part: str, policies: Sequence[Policy]) -> Iterator[Location]:
+        """See ``Maintenance``: the volume is read from its beginning to its end."""
+        opened = self._devices.device(device)
+        by_index = {policy.index: policy for policy in policies}
+        compactor = Compactor(self._devices.core.disk, opened)
+        try:
+            volume = opened.volumes.open_anew(int(part))
+        except FileNotFoundError:
+            # It was compacted; its objects are in newer ones.
+            return
+        for position, header in opened.volumes.scan(volume, 0):
+            policy = by_index.get(header.policy)
+            if policy is None:
+                continue
+            for spot in compactor.spots(position, header):
+                # What was posted to an object is audited with its body.
+                if header.kind is Kind.DATA or all(entry.kind is not Kind.DATA for entry in spot.entries):
+                    yield Location(device, str(spot.partition), policy, header.hash.hex())
+
     def _audit_loaded(self, location: Location, loaded: PackedLoaded, full: bool, pace: Pace) -> AuditReport:
         found = self._files.found(location, loaded.state)
         if found.state.kind != LIVE:
@@ -137,6 +165,29 @@ class PackedMaintenance:
                 gone.extend(entry for entry in obsolete if entry not in gone and entry.external)
                 remove(place, place.partition, gone)
             return len(gone) == len(entries)
+
+    def purge_all(self, purges: Sequence[tuple[Location, SyncedVersion]]) -> None:
+        """See ``Maintenance``: all of it is one batch."""
+        by_place = {
+            (location.device, location.policy.index, location.hash): 0 for location, _synced in purges
+        }
+        if len(by_place) < len(purges) or len({device for device, _policy, _hash in by_place}) > 1:
+            for location, synced in purges:
+                self.purge(location, synced)
+            return
+        places = [(self._place(location), synced) for location, synced in purges]
+        with ExitStack() as held:
+            for lock in sorted({place.lock for place, _synced in places}):
+                held.enter_context(places[0][0].device.locks.hold(lock))
+            changes = []
+            for place, synced in places:
+                gone = self._removable(place, place.entries(), synced)
+                if gone:
+                    changes.append((place, removal(place, place.partition, gone)))
+            if changes:
+                changes[0][0].device.commit_all([change for _place, change in changes])
+            for place, change in changes:
+                unlink_removed(place, change.updates[0])
 
     def _removable(self, place: Place, entries: list[Entry], synced: SyncedVersion) -> list[Entry]:
         at, index = synced.timestamp, synced.fragment

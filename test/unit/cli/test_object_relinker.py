@@ -161,3 +161,18 @@ def test_workers_are_a_number_or_auto(workers):
     with pytest.raises(SystemExit):
         make_parser().parse_args(["relink", f"--workers={workers}"])
     assert make_parser().parse_args(["relink", "--workers=AUTO"]).workers == 0
+
+
+def test_a_packed_policy_needs_the_file_that_names_its_index(tmp_path, capsys):
+    (tmp_path / "swift.conf").write_text(
+        "[swift-hash]\nswift_hash_path_suffix = s\n[storage-policy:0]\nname = gold\ndefault = yes\n"
+        "diskfile_module = egg:swift#replication.packed\n"
+    )
+    builder = RingBuilder(3, 1, 0)
+    builder.add_device(ip="127.0.0.1", port=6200, device="sda", weight=1, region=1, zone=1, meta="")
+    builder.rebalance(seed=1)
+    prepare_increase(builder)
+    builder.write_ring(f"{tmp_path}/object.ring.gz")
+    words = [RELINK, "--swift-dir", str(tmp_path), "--devices", str(tmp_path), "--skip-mount-check"]
+    assert main(words) == 1
+    assert "gold has the packed engine: name the configuration file" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pwd
 import time
 
 import pytest
@@ -19,8 +20,9 @@ from swift.db.files import DatabasePath
 from swift.platform.devices import Devices
 from swift.platform.disk import Disk
 from swift.store.api import LIVE, Location, ObjectKey, ReadOptions
-from swift.store.registry import EngineParts, file_store
-from test.contract.test_store import put, ts
+from swift.store.packed.settings import PackedSettings
+from swift.store.registry import EngineParts, file_store, packed_store
+from test.contract.test_store import post, put, read, ts
 from test.support.peer import SWIFT_CONF, make_rings
 
 VIEW = ReadOptions(time.time())
@@ -194,3 +196,76 @@ def test_an_unreadable_object_can_be_moved_away_by_hand_so_that_replication_make
     # The suffix is marked, so that replicators notice.
     assert key.hash[-3:] not in node.store.hashes("sda", key.partition, key.policy)
     assert node("add", str(directory.parent), "--reason", "x")[0] == 1
+
+
+class PackedNode(Node):
+    """The same with the packed engine."""
+
+    def __init__(self, root, capsys):
+        super().__init__(root, capsys)
+        conf = root / "etc/swift.conf"
+        option = (
+            "[storage-policy:0]\nname = gold\ndefault = yes\ndiskfile_module = egg:swift#replication.packed\n"
+        )
+        conf.write_text(f"{SWIFT_CONF.partition('[storage-policy')[0]}\n{option}")
+        self.policy = cluster_of({"swift_dir": str(root / "etc")}).policies.get(0)
+        self.config, user = root / "etc/object-server.conf", pwd.getpwuid(os.geteuid()).pw_name
+        self.config.write_text(
+            f"[DEFAULT]\nuser = {user}\n[packed]\nstate_path = {root}/memory\nobject_max_kb = 1\n"
+        )
+        packed = PackedSettings(state_path=str(root / "memory"), object_max_kb=1)
+        self.store = packed_store(
+            EngineParts(self.devices, self.hasher, SystemClock(), reclaim_age_s=1e9, packed=packed)
+        )
+
+    def with_config(self, *words):
+        return self("--config", str(self.config), *words)
+
+
+@pytest.fixture
+def packed_node(tmp_path, capsys):
+    made = PackedNode(tmp_path, capsys)
+    yield made
+    made.store.close()
+
+
+def test_packed_objects_come_back_as_records_and_large_ones_as_files(packed_node):
+    node = packed_node
+    for name, size in (("small", 500), ("large", 5000)):
+        key = node.key(name)
+        put(node.store, key, ts(10), b"x" * size)
+        post(node.store, key, ts(11), **{"X-Object-Meta-A": name})
+        code, (added,) = node.with_config(
+            "add", f"{node.store.core.object_path(key).directory}", "--reason", "test"
+        )
+        assert code == 0 and node.store.stat(key, VIEW).kind != LIVE
+        code, (restored,) = node.with_config("restore", added["path"])
+        assert (code, restored["is_left"]) == (0, False), restored
+        assert read(node.store, key) == b"x" * size
+        assert node.store.stat(key, VIEW).metadata["X-Object-Meta-A"] == name
+    (file,) = node.root.glob("srv/sda/objects/*/*/*/*")
+    assert file.parent.name == node.key("large").hash
+    for index in node.root.rglob("*.mdb"):
+        index.unlink()
+    assert [len(read(node.store, node.key(name))) for name in ("small", "large")] == [500, 5000]
+
+
+def test_a_newer_packed_object_stays_beside_a_restored_one(packed_node):
+    node = packed_node
+    path, key = node.quarantined(), node.key()
+    put(node.store, key, ts(12), b"newer")
+    code, _results = node.with_config("restore", path)
+    assert code == 0 and read(node.store, key) == b"newer"
+
+
+def test_packed_objects_are_not_restored_without_the_configuration_of_the_engine(packed_node):
+    path = packed_node.quarantined()
+    code, (result,) = packed_node("restore", path)
+    assert code == 1 and "with --config" in result["error"]
+    assert os.path.isdir(path)
+
+
+def test_packed_objects_that_are_not_there_are_not_added(packed_node):
+    directory = packed_node.store.core.object_path(packed_node.key()).directory
+    code, error = packed_node.with_config("add", directory, "--reason", "test")
+    assert code == 1 and "is not in partition" in error

@@ -69,7 +69,7 @@ def test_a_method_is_bound_once(handle):
     [
         # These are for as_call functions, or say nothing about the disk.
         (ObjectStore, StoreHandle, {"capabilities", "run", "edit", "reserve"}),
-        (Maintenance, MaintenanceHandle, set()),
+        (Maintenance, MaintenanceHandle, {"locations_in"}),
         (PendingUpdates, UpdatesHandle, set()),
     ],
 )

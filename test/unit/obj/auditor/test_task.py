@@ -3,20 +3,23 @@
 import json
 import os
 import random
+from dataclasses import replace
 
 import pytest
 
 from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
 from swift.obj.auditor.settings import ObjectAuditorSettings, temporary_age_s
-from swift.obj.auditor.task import ALL, ZERO_BYTE, ObjectAuditor
+from swift.obj.auditor.task import ALL, ZERO_BYTE, AuditPosition, ObjectAuditor
 from swift.obj.auditor.watchers import DeleteRequest, QuarantineRequest, Watcher, Watchers
 from swift.platform.disk import Disk
-from swift.policy.policy import Policy
+from swift.policy.policy import Policies, Policy
 from swift.runtime.daemon import Schedule
 from swift.runtime.selection import Selection
 from swift.store.api import ObjectKey, ReadOptions
+from swift.store.packed.settings import PackedSettings
 from swift.store.registry import EngineParts, StoreRegistry
+from test.contract.test_store import key_of, put, ts
 from test.support.daemons import DaemonFixture
 
 NOW_S = 1_700_000_000
@@ -305,3 +308,62 @@ def test_of_misplaced_objects_among_sound_ones_only_few_are_moved(bench):
     # Some pass began with the sound ones.
     assert min(counted) < 15 <= max(counted)
     assert len(bench.quarantined()) == 10
+
+
+def packed_bench(root, **options):
+    """Objects of two packed policies in volumes of 16 MiB."""
+    policies = [
+        Policy(index, name, is_default=not index, diskfile_module="egg:swift#replication.packed")
+        for index, name in enumerate(("gold", "silver"))
+    ]
+    bench = Bench(root, **options)
+    context = replace(bench.rig.context, policies=Policies(policies))
+    packed = PackedSettings(state_path=str(root / "memory"), volume_mb=16)
+    bench.stores = StoreRegistry(EngineParts(context.devices, context.hasher, context.clock, packed=packed))
+    bench.task = ObjectAuditor(context, ALL, bench.settings, bench.stores, Watchers({}, None), 1000.0)
+    return bench, policies
+
+
+def store_packed(bench, policy, name, size=600_000):
+    key = key_of(name, policy)
+    put(bench.stores.engine(policy), key, ts(NOW_S), os.urandom(size))
+    return key
+
+
+def test_packed_objects_of_all_policies_are_audited_in_the_order_of_the_volumes(tmp_path):
+    bench, policies = packed_bench(tmp_path)
+    keys = [store_packed(bench, policies[number % 2], f"o{number}") for number in range(40)]
+    units = list(bench.task.begin("sda", bench.rig.pass_context()).plan())
+    assert [(unit.policy, unit.hash) for unit in units] == [(key.policy, key.hash) for key in keys]
+    device = bench.stores.engine(policies[0]).devices.device("sda")
+    assert len(device.volumes.numbers()) > 1
+    (entry,) = device.entries(0, 7, bytes.fromhex(keys[0].hash))
+    with open(device.volumes.path(1), "r+b") as file:
+        file.seek(entry.position.unit * 64 + 1000)
+        file.write(b"rotten")
+    assert bench.run_once() == {"units": 40, "quarantines": 1}
+    assert [path.name for path in bench.rig.root.glob("sda/quarantined/objects/*")] == [keys[0].hash]
+    bench.stores.close()
+
+
+def test_an_audit_of_volumes_goes_on_where_it_was(tmp_path):
+    bench, policies = packed_bench(tmp_path)
+    keys = [store_packed(bench, policies[0], f"o{number}") for number in range(40)]
+    numbers = bench.stores.engine(policies[0]).devices.device("sda").volumes.numbers()
+    position = AuditPosition(
+        bench.task.disk_at("sda"), str(bench.rig.root / "sda/packed"), "ALL", bench.rig.clock
+    )
+    position.save([str(number) for number in numbers[1:]])
+    seen = [unit.hash for unit in bench.task.begin("sda", bench.rig.pass_context()).plan()]
+    assert 0 < len(seen) < 40 and seen == [key.hash for key in keys][-len(seen) :]
+    bench.stores.close()
+
+
+def test_selected_partitions_of_packed_devices_are_audited_alone(tmp_path):
+    bench, policies = packed_bench(tmp_path)
+    store_packed(bench, policies[0], "o", 10)
+    bench.task.selection = Selection.parse(partitions="7")
+    assert len(list(bench.task.begin("sda", bench.rig.pass_context()).plan())) == 1
+    bench.task.selection = Selection.parse(partitions="8")
+    assert list(bench.task.begin("sda", bench.rig.pass_context()).plan()) == []
+    bench.stores.close()

@@ -52,6 +52,7 @@ def test_each_service_is_named_once_in_the_order_of_the_words():
         "object-updater",
         *GROUPS["main"],
         "object-auditor",
+        "object-compactor",
         "object-expirer",
         "object-reconstructor",
         "object-replicator",

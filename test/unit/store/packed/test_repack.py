@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from swift.base.errors import LockTimeout
 from swift.store.api import LIVE
 from swift.store.packed.device import PackedRules
 from swift.store.packed.repack import Repacker
@@ -48,7 +49,7 @@ class Converted(PackedBench):
     def repack(self, *, packs, policies=(GOLD, EC), **options):
         reports = []
         for policy in policies:
-            repacker = Repacker(self.packed.devices, "sda", policy, **options)
+            repacker = Repacker(self.packed.devices, "sda", policy, settle_s=0, **options)
             reports += list(repacker.run(packs=packs))[-1:]
         return reports
 
@@ -127,3 +128,52 @@ def test_a_damaged_file_is_quarantined_and_told(bench):
     (report,) = bench.repack(packs=True, policies=(GOLD,))
     assert report.quarantined == 1
     assert list((bench.root / "sda/quarantined/objects").iterdir())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_the_file_engine_did_in_between_is_seen_and_packed(bench, seed):
+    """Objects that were changed, removed and purged while the file engine was used again."""
+    bench.store = bench.packed
+    change_at_random(bench, seed, 100)
+    bench.repack(packs=False)
+    bench.store = bench.files
+    change_at_random(bench, seed + 10, 150)
+    before = bench.picture(bench.files)
+    assert bench.picture(bench.packed) == before
+    bench.repack(packs=True)
+    assert bench.picture(bench.packed) == before
+    bench.packed.close()
+    for path in bench.root.rglob("*.mdb"):
+        path.unlink()
+    bench.packed = bench.make()
+    assert bench.picture(bench.packed) == before
+
+
+def test_objects_stay_files_for_the_file_engine_when_the_index_is_lost(bench):
+    bench.repack(packs=False)
+    bench.packed.close()
+    for path in bench.root.rglob("*.mdb"):
+        path.unlink()
+    bench.packed = bench.make()
+    put(bench.packed, KEYS[0], ts(NOW_S), b"body")
+    assert read(bench.files, KEYS[0]) == b"body"
+
+
+def test_an_upload_that_began_before_is_stored_in_the_new_way(bench):
+    store = bench.packed
+    draft = store.draft(KEYS[0], 4)
+    draft.write(b"body")
+    bench.repack(packs=False)
+    with store.edit(KEYS[0], NOW, create=True) as edit:
+        metadata = {"name": "/AUTH_a/c/o0", "ETag": draft.etag, "Content-Length": "4", "Content-Type": "t/t"}
+        edit.put(draft, ts(NOW_S), {**metadata, "X-Timestamp": ts(NOW_S).internal})
+    assert read(bench.files, KEYS[0]) == b"body"
+
+
+def test_two_conversions_of_a_policy_at_the_same_time_are_refused(bench):
+    put(bench.packed, KEYS[0], ts(NOW_S), b"body")
+    first = Repacker(bench.packed.devices, "sda", GOLD, settle_s=0).run(packs=True)
+    next(first)
+    with pytest.raises(LockTimeout):
+        next(Repacker(bench.packed.devices, "sda", GOLD, settle_s=0).run(packs=False))
+    first.close()

@@ -1,0 +1,181 @@
+"""swift-object-repack: convert devices between the file engine and the packed engine while they serve."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from types import FrameType
+
+from swift.base.errors import SwiftError
+from swift.config.commandline import CommandLine
+from swift.operations.packed import CONFIG, PackedNode
+from swift.operations.repacking import (
+    FILES,
+    PACKED,
+    RepackJob,
+    convert,
+    jobs_of,
+    next_steps,
+    remove_volumes,
+    serves_only_files,
+    states,
+)
+from swift.store.lmdbindex import IndexFailed
+from swift.store.packed.repack import RepackReport
+
+NAME = "swift-object-repack"
+EXIT_ERROR, EXIT_STOPPED = 1, 3
+_COLUMNS = ("device", "policy", "engine", "state", "packed", "files", "partitions_unindexed")
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    parser = CommandLine(
+        prog=NAME,
+        description="Convert the devices of this node between the file engine and the packed engine while "
+        "servers run. It may be interrupted at any time; run it again to go on.",
+        epilog="examples:\n  swift-object-repack --to packed --device sdb1 --rate 200\n"
+        "  swift-object-repack --status\n  swift-object-repack --to files",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--to", choices=(PACKED, FILES), help="engine that is to keep the objects")
+    what.add_argument("--status", action="store_true", help="show how far each device and policy is")
+    add("-c", "--conf", default=CONFIG, help="configuration of the object server (%(default)s)")
+    add("--device", action="append", default=[], help="only this device; may be repeated")
+    add("--policy", action="append", default=[], help="only this policy; may be repeated")
+    add("--rate", type=float, default=0.0, help="objects per second, of all devices together; 0: no limit")
+    add("--workers", type=int, default=1, help="devices that are converted at the same time (%(default)s)")
+    add("--format", choices=("text", "json"), default="text", help="how to report")
+    return parser
+
+
+class _Terminal:
+    """Shows progress in one line, if there is a terminal; called by several threads."""
+
+    def __init__(self) -> None:
+        self._is_shown = sys.stderr.isatty()
+        self._mutex = threading.Lock()
+
+    def tell(self, job: RepackJob, report: RepackReport) -> None:
+        if self._is_shown:
+            text = (
+                f"{job.device} {job.policy.name}: {report.partitions_done} of {report.partitions} "
+                f"partitions, {report.converted} converted"
+            )
+            with self._mutex:
+                print(f"\r{text:<100}", end="", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        if self._is_shown:
+            print(f"\r{'':<100}\r", end="", file=sys.stderr, flush=True)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; return 0 done, 1 errors, 3 stopped by a signal before the end."""
+    parser = make_parser()
+    args = parser.parse_args(argv)
+    if args.rate < 0 or args.workers < 1:
+        parser.error("--rate must not be negative, --workers at least 1")
+    try:
+        node = PackedNode(args.conf, lambda text: print(f"{NAME}: {text}", file=sys.stderr))
+        try:
+            if args.status:
+                return _show_status(node, args)
+            if args.to == FILES and serves_only_files(node, args.policy):
+                return _remove_volumes(node, args)
+            return _convert(node, args)
+        finally:
+            node.close()
+    except (SwiftError, IndexFailed, OSError) as error:
+        print(f"{NAME}: {error}", file=sys.stderr)
+        return EXIT_ERROR
+
+
+def _show_status(node: PackedNode, args: argparse.Namespace) -> int:
+    found = list(states(node, args.device, args.policy))
+    if args.format == "json":
+        print(json.dumps(found, indent=2))
+        return 0
+    table = [
+        _COLUMNS,
+        *(tuple("-" if row[name] is None else str(row[name]) for name in _COLUMNS) for row in found),
+    ]
+    widths = [max(len(line[at]) for line in table) for at in range(len(_COLUMNS))]
+    for line in table:
+        print("  ".join(map(str.ljust, line, widths)).rstrip())
+    return 0
+
+
+def _remove_volumes(node: PackedNode, args: argparse.Namespace) -> int:
+    removed = [device for device in node.device_names(args.device) if remove_volumes(node, device)]
+    if args.format == "json":
+        print(json.dumps({"removed": removed}))
+    elif removed:
+        print(f"removed the volumes of {', '.join(removed)}")
+    else:
+        print("nothing to do: there are no records of a policy that the file engine serves")
+    return 0
+
+
+def _convert(node: PackedNode, args: argparse.Namespace) -> int:
+    jobs = jobs_of(node, args.to, args.device, args.policy)
+    stop = threading.Event()
+
+    def request_stop(_number: int, _frame: FrameType | None) -> None:
+        stop.set()
+
+    before = {number: signal.signal(number, request_stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    terminal = _Terminal()
+    results = []
+    try:
+        for job, report, error in convert(
+            node,
+            jobs,
+            args.to,
+            rate=args.rate,
+            workers=args.workers,
+            stopped=stop.is_set,
+            tell=terminal.tell,
+        ):
+            terminal.end()
+            row = {
+                "device": job.device,
+                "policy": job.policy.name,
+                **report.as_dict(),
+                "error": error or None,
+            }
+            results.append(row)
+            if args.format == "text":
+                print(_line(job, report, error, is_stopped=stop.is_set()), flush=True)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    has_failed = any(row["error"] for row in results)
+    is_done = not has_failed and not stop.is_set()
+    steps = next_steps(args.to, list(dict.fromkeys(job.policy for job in jobs))) if is_done else []
+    if args.format == "json":
+        print(json.dumps({"to": args.to, "is_done": is_done, "devices": results, "next": steps}, indent=2))
+    else:
+        print("\n".join(steps), end="\n" if steps else "")
+    if has_failed:
+        return EXIT_ERROR
+    return EXIT_STOPPED if stop.is_set() else 0
+
+
+def _line(job: RepackJob, report: RepackReport, error: str, *, is_stopped: bool) -> str:
+    ended = f"failed: {error}" if error else "stopped; run it again to go on" if is_stopped else "done"
+    quarantined = f", {report.quarantined} quarantined" if report.quarantined else ""
+    return (
+        f"{job.device} {job.policy.name}: {ended}; {report.converted} records or files converted "
+        f"({report.converted_bytes} bytes){quarantined}"
+    )
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

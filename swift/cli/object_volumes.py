@@ -1,0 +1,186 @@
+"""swift-object-volumes: list, verify, dump and compact volumes of the packed engine, rebuild its indexes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+
+from swift.base.errors import NoSpace, SwiftError
+from swift.config.commandline import CommandLine
+from swift.operations.packed import CONFIG, PackedNode, SteadyPace
+from swift.operations.volumes import (
+    Facts,
+    find_hash,
+    object_records,
+    rebuild_index,
+    volume_infos,
+    volume_records,
+)
+from swift.store.lmdbindex import IndexFailed
+from swift.store.packed.compaction import Compactor
+from swift.store.packed.verify import Verifier
+
+NAME = "swift-object-volumes"
+EXIT_ERROR, EXIT_FLAWS = 1, 2
+DEAD_PERCENT = 50.0
+
+
+def _list(node: PackedNode, args: argparse.Namespace) -> Iterator[Facts]:
+    for name in _names(node, args):
+        for info in volume_infos(node.open(name), name):
+            yield info.as_facts()
+
+
+def _names(node: PackedNode, args: argparse.Namespace) -> list[str]:
+    """Return the devices that have volumes, or those that are named."""
+    return [name for name in node.device_names(args.device) if args.device or node.has_volumes(name)]
+
+
+def _verify(node: PackedNode, args: argparse.Namespace) -> Iterator[Facts]:
+    for name in _names(node, args):
+        device = node.open(name)
+        verifier = Verifier(node.store.core, device, node.cluster.policies, SteadyPace(args.rate))
+        numbers = args.volume or device.volumes.numbers()
+        flaws = [{**asdict(flaw), "device": name} for flaw in verifier.run(numbers)]
+        yield {"device": name, **asdict(verifier.report), "flaws": flaws}
+
+
+def _dump(node: PackedNode, args: argparse.Namespace) -> Iterator[Facts]:
+    is_number = args.what.isascii() and args.what.isdigit() and len(args.what) <= 8
+    for name in _names(node, args):
+        device = node.open(name)
+        if is_number:
+            yield from volume_records(node, device, int(args.what), metadata=args.metadata)
+        else:
+            object_hash = find_hash(node, args.what)
+            for facts in object_records(node, device, object_hash, node.policies(args.policy)):
+                yield {"device": name, **facts}
+
+
+def _compact(node: PackedNode, args: argparse.Namespace) -> Iterator[Facts]:
+    pace = SteadyPace(args.rate)
+    for name in _names(node, args):
+        device = node.open(name)
+        compactor = Compactor(node.store.core.disk, device, pace)
+        for info in list(volume_infos(device, name)):
+            wanted = info.volume in args.volume if args.volume else info.dead_percent >= args.dead_percent
+            if wanted:
+                report = compactor.compact(info.volume)
+                yield {"device": name, "volume": info.volume, **asdict(report)}
+
+
+def _rebuild(node: PackedNode, args: argparse.Namespace) -> Iterator[Facts]:
+    for name in _names(node, args):
+        yield {"device": name, "objects": rebuild_index(node, name)}
+
+
+_VERBS: dict[str, Callable[[PackedNode, argparse.Namespace], Iterator[Facts]]] = {
+    "list": _list,
+    "verify": _verify,
+    "dump": _dump,
+    "compact": _compact,
+    "rebuild": _rebuild,
+}
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    parser = CommandLine(
+        prog=NAME,
+        description="Look at the volumes of the packed engine, compare them with the index, compact them, "
+        "and make an index again.",
+        epilog="examples:\n  swift-object-volumes list --device sdb1\n"
+        "  swift-object-volumes verify --rate 50000000\n"
+        "  swift-object-volumes dump AUTH_test/photos/cat.jpg",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "-c", "--conf", default=CONFIG, help="configuration of the object server (%(default)s)"
+    )
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to report")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="list|verify|dump|compact|rebuild")
+    listing = verbs.add_parser(
+        "list",
+        help="show the size of each volume, and what of it is dead",
+        epilog="example: swift-object-volumes list",
+    )
+    verify = verbs.add_parser(
+        "verify",
+        help="read volumes and compare all checksums and the index; exit 2 for flaws",
+        epilog="example: swift-object-volumes verify --device sdb1",
+    )
+    dump = verbs.add_parser(
+        "dump",
+        help="show the records of a volume or of an object",
+        epilog="example: swift-object-volumes dump --device sdb1 17",
+    )
+    compact = verbs.add_parser(
+        "compact",
+        help="copy what is live of volumes to others and remove them",
+        epilog="example: swift-object-volumes compact --dead-percent 30 --rate 20000000",
+    )
+    rebuild = verbs.add_parser(
+        "rebuild",
+        help="make an index again from the volumes, while no server runs",
+        epilog="example: swift-object-volumes rebuild --device sdb1",
+    )
+    for each in (listing, verify, dump, compact, rebuild):
+        each.add_argument("--device", action="append", default=[], help="only this device; may be repeated")
+        each.add_argument(
+            "--format", choices=("text", "json"), default=argparse.SUPPRESS, help="how to report"
+        )
+    for each in (verify, compact):
+        each.add_argument(
+            "--volume", type=int, action="append", default=[], help="only this number; repeatable"
+        )
+        each.add_argument("--rate", type=float, default=0.0, help="bytes per second; 0: no limit")
+    dump.add_argument("what", help="number of a volume, ACCOUNT/CONTAINER/OBJECT, or a hash")
+    dump.add_argument("--policy", action="append", default=[], help="only of this policy; may be repeated")
+    dump.add_argument("--metadata", action="store_true", help="of a volume: with metadata")
+    compact.add_argument(
+        "--dead-percent",
+        type=float,
+        default=DEAD_PERCENT,
+        help="only volumes of which at least so much is dead, unless named (%(default)s)",
+    )
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; return 0 done, 1 errors, 2 flaws found."""
+    args = make_parser().parse_args(argv)
+    try:
+        node = PackedNode(args.conf, lambda text: print(f"{NAME}: {text}", file=sys.stderr))
+        try:
+            found = list(_VERBS[args.verb](node, args))
+        finally:
+            node.close()
+    except (SwiftError, NoSpace, IndexFailed, OSError) as error:
+        print(f"{NAME}: {error}", file=sys.stderr)
+        return EXIT_ERROR
+    if args.format == "json":
+        print(json.dumps(found, indent=2))
+    else:
+        _print_table(args.verb, found)
+    return EXIT_FLAWS if any(facts.get("flaws") for facts in found) else 0
+
+
+def _print_table(verb: str, found: Sequence[Facts]) -> None:
+    for facts in found:
+        flaws = facts.pop("flaws", None)
+        print("  ".join(f"{name}={_shown(value)}" for name, value in facts.items()))
+        for flaw in flaws if isinstance(flaws, list) else ():
+            print(f"  volume {flaw['volume']} unit {flaw['unit']} {flaw['hash']}: {flaw['reason']}")
+    if not found:
+        print("no object matches" if verb == "dump" else "no volumes")
+
+
+def _shown(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else str(value)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,129 @@
+"""The packed engine of a storage node, for commands: its devices, policies and options."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from swift.base.clock import SystemClock
+from swift.base.errors import ConfigError
+from swift.compose import cluster_of
+from swift.config.common import ServerSettings, StorageSettings
+from swift.config.files import read_section
+from swift.obj.settings import ObjectSettings
+from swift.platform.devices import Devices
+from swift.platform.privileges import drop_privileges
+from swift.policy.policy import Policy
+from swift.store.packed.conf import packed_settings_of
+from swift.store.packed.device import DIRECTORY, PackedDevice
+from swift.store.packed.devices import PackedDevices
+from swift.store.packed.engine import PackedStore
+from swift.store.registry import EngineParts, packed_store
+
+CONFIG = "/etc/swift/object-server.conf"
+#: Longest pause without a look at whether to stop, seconds.
+_PAUSE_S = 0.2
+
+
+class PackedNode:
+    """The devices of a node as a command uses them, beside running servers.
+
+    Started as root, it becomes the user of the object server. Raises ``ConfigError`` and OSError.
+    """
+
+    def __init__(self, conf_path: str, notice: Callable[[str], None]):
+        conf = read_section(conf_path, "app:object-server")
+        storage = StorageSettings.parse(conf)
+        settings = ObjectSettings.parse(conf)
+        drop_privileges(ServerSettings.parse(conf).user)
+        self.cluster = cluster_of(conf)
+        self.settings = packed_settings_of(conf_path)
+        self.disks = Devices(storage.devices, mount_check=storage.mount_check)
+        store = packed_store(
+            EngineParts(
+                devices=self.disks,
+                hasher=self.cluster.config.hasher,
+                clock=SystemClock(),
+                reserve=storage.fallocate_reserve,
+                preallocate=not storage.disable_fallocate,
+                reclaim_age_s=settings.reclaim_age,
+                commit_window_s=settings.commit_window,
+                notice=notice,
+                packed=self.settings,
+            )
+        )
+        assert isinstance(store, PackedStore)
+        self.store = store
+
+    @property
+    def devices(self) -> PackedDevices:
+        """The devices that are open."""
+        return self.store.devices
+
+    def policies(self, names: Sequence[str] = ()) -> list[Policy]:
+        """Return policies by name or index, all if none is named. Raises ``ConfigError``."""
+        if not names:
+            return list(self.cluster.policies)
+        found = []
+        for name in names:
+            is_number = name.isascii() and name.isdigit()
+            policy = self.cluster.policies.named(name) or (
+                self.cluster.policies.get(int(name)) if is_number else None
+            )
+            if policy is None:
+                raise ConfigError(f"swift.conf has no storage policy {name!r}")
+            found.append(policy)
+        return found
+
+    def device_names(self, names: Sequence[str] = ()) -> list[str]:
+        """Return devices that are usable, all if none is named. Raises ``ConfigError`` for a named one."""
+        known = self.disks.names()
+        for name in names:
+            if name not in known or not self.disks.is_usable(name):
+                raise ConfigError(f"{self.disks.root}/{name} is no mounted device")
+        return list(names) or [name for name in sorted(known) if self.disks.is_usable(name)]
+
+    def has_volumes(self, device: str) -> bool:
+        """Return True if the packed engine was used on a device. Raises ``DeviceUnavailable``."""
+        return os.path.isdir(f"{self.disks.path(device)}/{DIRECTORY}")
+
+    def open(self, device: str) -> PackedDevice:
+        """Return a device, opened. Raises ``ConfigError`` when it has no volumes, OSError."""
+        if not self.has_volumes(device):
+            raise ConfigError(f"{device} has no volumes: the packed engine was not used on it")
+        return self.devices.device(device)
+
+    def close(self) -> None:
+        """Close all devices."""
+        self.store.close()
+
+    def __repr__(self) -> str:
+        return f"PackedNode({self.disks!r})"
+
+
+def engine_option(policy: Policy, engine: str) -> str:
+    """Return the line of swift.conf that gives a policy an engine, ``packed`` or ``fs``."""
+    kind = "erasure_coding" if policy.is_ec else "replication"
+    return f"diskfile_module = egg:swift#{kind}.{engine} in [storage-policy:{policy.index}]"
+
+
+class SteadyPace:
+    """Not more than so much a second, of all threads together; 0: any amount."""
+
+    def __init__(self, per_second: float, stopped: Callable[[], bool] = lambda: False):
+        self._gap_s = 1 / per_second if per_second > 0 else 0.0
+        self._stopped = stopped
+        self._next_s = time.monotonic()
+        self._mutex = threading.Lock()
+
+    def __call__(self, amount: int) -> None:
+        """Wait until so much more may be done, or it is to stop."""
+        if not self._gap_s:
+            return
+        with self._mutex:
+            self._next_s = max(self._next_s, time.monotonic() - 1) + self._gap_s * amount
+            until_s = self._next_s
+        while (left_s := until_s - time.monotonic()) > 0 and not self._stopped():
+            time.sleep(min(left_s, _PAUSE_S))

@@ -1,0 +1,171 @@
+"""Space of a packed device: its use, and the return of what is dead. All calls block; see ``SpaceHandle``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import partial
+
+from swift.base.digits import is_digits
+from swift.policy.policy import Policy
+from swift.store.api import ObjectKey, Pace
+from swift.store.calls import Effort, effort
+from swift.store.chooser import remove_if_empty
+from swift.store.layout import is_suffix, objects_dir
+from swift.store.lmdbindex import Writing
+from swift.store.packed import rows
+from swift.store.packed.compaction import CompactionReport, Compactor, volume_uses
+from swift.store.packed.devices import PackedDevices
+from swift.store.packed.place import Place, external_entry
+from swift.store.reader import ANY_NAME
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeSpace:
+    """Space of one volume, bytes."""
+
+    number: int
+    size: int
+    dead: int
+    #: Space on the device, without holes.
+    allocated: int
+
+    @property
+    def dead_percent(self) -> float:
+        """Part that compaction would return."""
+        return 100 * self.dead / self.size if self.size else 0.0
+
+    @property
+    def punchable(self) -> int:
+        """Dead bytes that are no holes yet, roughly."""
+        return max(self.dead - max(self.size - self.allocated, 0), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceUse:
+    """Space of a device, bytes."""
+
+    volumes: int = 0
+    volume_bytes: int = 0
+    live_bytes: int = 0
+    dead_bytes: int = 0
+    index_bytes: int = 0
+
+    def as_facts(self) -> dict[str, int]:
+        """Return the numbers by name."""
+        return asdict(self)
+
+
+class PackedSpace:
+    """The space of the devices of one process. Raises ``DeviceUnavailable``, OSError."""
+
+    def __init__(self, devices: PackedDevices):
+        self._devices = devices
+
+    @effort(Effort.AUDIT)
+    def use(self, device: str) -> SpaceUse:
+        """Return how the space of a device is used."""
+        opened = self._devices.device(device)
+        uses = volume_uses(opened)
+        return SpaceUse(
+            len(uses),
+            sum(use.end for use in uses),
+            sum(min(use.live, use.end) for use in uses),
+            sum(use.dead for use in uses),
+            opened.read_index(lambda index, _spaces: index.size_bytes()),
+        )
+
+    @effort(Effort.AUDIT)
+    def volumes(self, device: str) -> list[VolumeSpace]:
+        """Return the volumes of a device."""
+        opened, found = self._devices.device(device), []
+        for use in volume_uses(opened):
+            try:
+                status = self._devices.core.disk.stat(opened.volumes.path(use.number))
+            except FileNotFoundError:
+                continue
+            found.append(VolumeSpace(use.number, use.end, use.dead, status.st_blocks * 512))
+        return found
+
+    @effort(Effort.AUDIT)
+    def compact(self, device: str, number: int, pace: Pace) -> CompactionReport:
+        """Copy what is live of a volume to others and remove it. Raises ``NoSpace``."""
+        return Compactor(self._devices.core.disk, self._devices.device(device), pace).compact(number)
+
+    @effort(Effort.AUDIT)
+    def punch(self, device: str, number: int, pace: Pace) -> int:
+        """Make holes of large dead bodies of a volume; return their bytes."""
+        return Compactor(self._devices.core.disk, self._devices.device(device), pace).punch(number)
+
+    @effort(Effort.AUDIT)
+    def forget_volumes(self, device: str) -> list[int]:
+        """Remove the rows of volumes that are gone; return their numbers."""
+        opened = self._devices.device(device)
+        known = opened.read_index(lambda index, _spaces: list(rows.volumes(index)))
+        there = set(opened.volumes.numbers())
+        gone = [number for number in known if number not in there]
+        for number in gone:
+            opened.change_index(partial(_forget_volume, number))
+        return gone
+
+    @effort(Effort.AUDIT)
+    def directories(self, device: str, policy: Policy) -> list[str]:
+        """Return the partitions of a policy that have files."""
+        path = objects_dir(self._devices.device(device).path, policy)
+        return sorted(filter(is_digits, self._names(path)), key=int)
+
+    @effort(Effort.AUDIT)
+    def remove_orphans(self, device: str, partition: str, policy: Policy, before_s: float) -> int:
+        """Remove files that no record names, older than ``before_s`` (Unix seconds); return their number.
+
+        A file is written before its record. Where files count without records, none is removed.
+        """
+        opened, removed = self._devices.device(device), 0
+        if opened.may_have_unindexed(policy.index, int(partition)):
+            return 0
+        path = f"{objects_dir(opened.path, policy)}/{partition}"
+        for suffix in filter(is_suffix, self._names(path)):
+            for name in self._names(f"{path}/{suffix}"):
+                if len(name) == 32 and name.endswith(suffix):
+                    place = self._devices.place(ObjectKey(device, partition, policy, ANY_NAME, name))
+                    removed += self._remove_unnamed(place, f"{path}/{suffix}/{name}", before_s)
+            remove_if_empty(self._devices.core.disk, f"{path}/{suffix}")
+        return removed
+
+    def _names(self, directory: str) -> list[str]:
+        try:
+            return self._devices.core.disk.listdir(directory)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def _remove_unnamed(self, place: Place, directory: str, before_s: float) -> int:
+        disk = self._devices.core.disk
+        old = [name for name in self._names(directory) if self._is_old(f"{directory}/{name}", before_s)]
+        if not old:
+            remove_if_empty(disk, directory)
+            return 0
+        removed = 0
+        with place.device.locks.hold(place.lock):
+            # A file that becomes durable gets its name before the index knows.
+            known = {entry._replace(durable=False).name for entry in place.entries() if entry.external}
+            for name in old:
+                entry = external_entry(name, place.key.policy)
+                if entry is not None and entry._replace(durable=False).name not in known:
+                    disk.unlink(f"{directory}/{name}")
+                    removed += 1
+        remove_if_empty(disk, directory)
+        return removed
+
+    def _is_old(self, path: str, before_s: float) -> bool:
+        try:
+            status = self._devices.core.disk.stat(path)
+        except FileNotFoundError:
+            return False
+        # Links are counted by the time of change.
+        return max(status.st_mtime, status.st_ctime) < before_s
+
+    def __repr__(self) -> str:
+        return f"PackedSpace({self._devices!r})"
+
+
+def _forget_volume(number: int, writing: Writing) -> None:
+    rows.delete_volume(writing, number)

@@ -1,0 +1,147 @@
+"""swift-object-volumes on a node."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from swift.cli.object_volumes import main
+from swift.operations.volumes import rebuild_index
+from swift.store.packed.opening import IndexInUse
+from test.contract.test_store import GOLD, NOW_S, delete, key_of, put, read, ts
+from test.unit.operations.test_repacking import PackedNodeBench
+
+
+@pytest.fixture
+def node(tmp_path):
+    made = PackedNodeBench(tmp_path)
+    made.opened = made.open()
+    made.store = made.opened.store
+    yield made
+    made.opened.close()
+
+
+@pytest.fixture
+def say(node, capsys):
+    def run(*words, code=0):
+        assert main(["--conf", str(node.conf), "--format", "json", *words]) == code
+        said = capsys.readouterr()
+        if code == 1:
+            assert len(said.err.splitlines()) == 1
+            return said.err
+        return json.loads(said.out)
+
+    return run
+
+
+def entry_of(node, key):
+    (entry,) = node.store.devices.place(key).entries()
+    return entry
+
+
+def spoil(node, key):
+    """Damage the body of a packed object."""
+    device, entry = node.store.devices.device("sda"), entry_of(node, key)
+    record = device.read(entry, 0)
+    with open(device.volumes.path(entry.position.volume), "r+b") as file:
+        file.seek(entry.position.unit * 64 + record.header.prefix_bytes)
+        file.write(b"!")
+
+
+def test_list_tells_what_of_each_volume_is_dead(node, say):
+    for second in range(10):
+        put(node.store, key_of("o"), ts(NOW_S + second), b"x" * 1500)
+    (volume,) = say("list")
+    assert (volume["device"], volume["volume"], volume["is_open"]) == ("sda", 1, True)
+    assert volume["size"] > 15_000 and volume["dead_percent"] > 80
+
+
+def test_verify_finds_nothing_in_a_sound_device(node, say):
+    for number in range(20):
+        put(node.store, key_of(f"o{number % 8}"), ts(NOW_S + number), b"x" * (number * 200))
+    delete(node.store, key_of("o1"), ts(NOW_S + 50))
+    (report,) = say("verify")
+    # The tombstone is older than reclaim_age.
+    assert report["flaws"] == [] and report["live"] == 7 and report["volumes"] == 1
+
+
+def test_verify_finds_damaged_bodies_lost_records_and_lost_files(node, say):
+    keys = [key_of(name) for name in ("sound", "spoilt", "lost", "file")]
+    for key in keys:
+        put(node.store, key, ts(NOW_S), b"x" * (5000 if key.path.obj == "file" else 500))
+    spoil(node, keys[1])
+    device, entry = node.store.devices.device("sda"), entry_of(node, keys[2])
+    with open(device.volumes.path(1), "r+b") as file:
+        file.seek(entry.position.unit * 64)
+        file.write(b"\0" * 64)
+    (path,) = (node.root / "srv").rglob("*.data")
+    path.unlink()
+    (report,) = say("verify", code=2)
+    found = {flaw["hash"]: flaw["reason"] for flaw in report["flaws"]}
+    assert set(found) == {key.hash for key in keys[1:]}
+    assert "checksum of the body" in found[keys[1].hash]
+    assert "no record is there" in found[keys[2].hash]
+    assert found[keys[3].hash] == f"{path} is gone"
+
+
+def test_dead_records_with_holes_are_no_flaws(node, say):
+    put(node.store, key_of("o"), ts(NOW_S), b"x" * 1000)
+    spoil(node, key_of("o"))
+    put(node.store, key_of("o"), ts(NOW_S + 1), b"y" * 1000)
+    (report,) = say("verify")
+    assert report["flaws"] == [] and (report["records"], report["live"]) == (2, 1)
+
+
+def test_dump_shows_an_object_by_name_and_by_hash_and_the_records_of_a_volume(node, say):
+    key = key_of("o")
+    put(node.store, key, ts(NOW_S), b"old")
+    put(node.store, key, ts(NOW_S + 1), b"body")
+    for name in (str(key.path), key.hash):
+        (record,) = say("dump", name)
+        assert record["size"] == 4 and record["metadata"]["name"] == str(key.path)
+        assert (record["kind"], record["policy"], record["partition"]) == ("data", "gold", 7)
+        assert record["problem"] is None
+    records = say("dump", "1", "--metadata")
+    assert [each["is_live"] for each in records] == [False, True]
+    assert records[1]["references"] == [{"partition": 7, "volume": 1, "offset": records[0]["offset"]}]
+    assert records[0]["metadata"]["Content-Length"] == "3"
+    assert say("dump", "AUTH_a/c/other") == []
+    assert "neither" in say("dump", "nonsense", code=1)
+    assert "9.volume does not exist" in say("dump", "9", code=1)
+
+
+def test_compact_returns_the_space_of_volumes_above_a_dead_part(node, say):
+    for number in range(30):
+        put(node.store, key_of(f"o{number % 3}"), ts(NOW_S + number), b"x" * 1500)
+    node.opened.close()
+    # The newest volume stays: another process begins one.
+    node.opened = first = node.open()
+    blocker = first.store.devices.device("sda").volumes.lock(1)
+    other = node.open()
+    put(other.store, key_of("p"), ts(NOW_S), b"y")
+    other.close()
+    del blocker
+    reports = say("compact", "--dead-percent", "50")
+    assert [(each["volume"], each["is_removed"], each["copied"]) for each in reports] == [(1, True, 3)]
+    assert [volume["volume"] for volume in say("list")] == [2]
+    assert read(first.store, key_of("o0")) == b"x" * 1500
+
+
+def test_an_index_is_made_again_only_while_no_other_process_uses_it(node, say):
+    put(node.store, key_of("o"), ts(NOW_S), b"body")
+    assert "stop them first" in say("rebuild", "--device", "sda", code=1)
+    node.opened.close()
+    for path in (node.root / "srv").rglob("*.mdb"):
+        os.truncate(path, 100)
+    assert main(["--conf", str(node.conf), "rebuild"]) == 0
+    node.opened = node.open()
+    assert read(node.opened.store, key_of("o", GOLD)) == b"body"
+    with pytest.raises(IndexInUse):
+        rebuild_index(node.open(), "sda")
+
+
+def test_devices_without_volumes_are_left_out_and_refused_by_name(node, say):
+    assert say("list") == []
+    assert "no volumes" in say("list", "--device", "sda", code=1)
