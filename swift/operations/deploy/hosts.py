@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
+import re
 import shlex
 import subprocess
 import tarfile
@@ -25,14 +26,23 @@ TIMEOUT_S = 300.0
 PENDING = f"{ETC}/.swift-deploy-pending"
 #: Digests and paths of the files that ``apply`` wrote, one a line.
 RECORD = f"{ETC}/.swift-deploy-files"
-_STAGE = f"{ETC}/.swift-deploy"
 _SUFFIX = ".swift-deploy"
 #: Added to the name of a file that was there before the first ``apply``.
 BEFORE_SUFFIX = ".before-swift-deploy"
 _ERROR_CHARS = 300
 _ENABLED = ("enabled", "alias", "static", "generated")
 _ACTIVE = ("active", "activating", "reloading")
+#: Names that a host may report: they are printed, and go into later scripts.
+_NAME = re.compile(r"[A-Za-z0-9/][A-Za-z0-9_.:@/-]*")
 
+#: First words of the lines that are read; others may be printed at login.
+_ANSWERS = (["file"], ["unit"], ["hash"], ["written"], ["pending"])
+
+#: ``/etc/swift`` may belong to the servers' user, as in some packages. So its links are not followed, and its
+#: records are believed only if they are the deploying user's.
+_TRUST = r"""
+trusted() { [ -f "$1" ] && [ ! -L "$1" ] && [ "$(stat -c %u "$1")" = "$(id -u)" ]; }
+"""
 _INSPECT = r"""
 file() {
     if [ -f "$1" ]; then
@@ -58,7 +68,7 @@ unit() {
         fi
     done
 }
-if [ -f {record} ]; then
+if trusted {record}; then
     while read -r written path; do
         current=
         [ ! -f "$path" ] || current=$(sha256sum <"$path") || exit 1
@@ -73,49 +83,61 @@ if [ -f $conf ]; then
 fi
 """
 
-_INSTALL = r"""
+_BEGIN = rf"""
 set -eu
 umask 077
+{_TRUST}
+stage=$(mktemp -d)
+trap 'rm -rf "$stage"' EXIT
+# A link in the place of the new file is replaced, not followed.
+place() {{
+    cp --preserve=mode,ownership --remove-destination "$1" "$2{_SUFFIX}"
+    sync "$2{_SUFFIX}"
+}}
+rename() {{ mv -fT "$1{_SUFFIX}" "$1"; }}
+"""
+_INSTALL = r"""
 if ! getent group {group} >/dev/null; then
     echo "there is no group {group}: install the packages first" >&2
     exit 1
 fi
 [ -d {etc} ] || install -d -o root -g {group} -m 750 {etc}
-stage={stage}
-rm -rf "$stage"
-mkdir "$stage"
-trap 'rm -rf "$stage"' EXIT
 base64 -d <<'END_OF_FILES' | tar -x -o -f - -C "$stage"
 {archive}
 END_OF_FILES
 prepare() {{
     folder=$(dirname "$2")
     [ -d "$folder" ] || install -d -o root -g {group} -m 750 "$folder"
-    if [ -f "$2" ] && [ ! -e "$2{before}" ] && ! grep -qsF " $2" {record}; then cp -p "$2" "$2{before}"; fi
-    # Links that others may have made are replaced, not followed.
-    cp --remove-destination "$stage/$1" "$2{suffix}"
-    chown -h "$3" "$2{suffix}"
-    chmod "$4" "$2{suffix}"
-    sync "$2{suffix}"
+    if [ -f "$2" ] && [ ! -e "$2{before}" ] && ! {{ trusted {record} && grep -qF " $2" {record}; }}; then
+        cp -p --remove-destination "$2" "$2{before}"
+    fi
+    chown "$3" "$stage/$1"
+    chmod "$4" "$stage/$1"
+    place "$stage/$1" "$2"
 }}
-rename() {{ mv -fT "$1{suffix}" "$1"; }}
+"""
+#: Adds units to those that wait for a reload.
+_ADD_PENDING = r"""
+! trusted {pending} || cat {pending} >"$stage/pending"
+printf '%s\n' {units} >>"$stage/pending"
+place "$stage/pending" {pending}
+rename {pending}
 """
 #: Replaces the lines of paths in the record by others.
 _KEEP_RECORD = r"""
 {{
-    [ ! -f {record} ] || while read -r digest path; do
+    ! trusted {record} || while read -r digest path; do
         case ' {paths} ' in *" $path "*) ;; *) echo "$digest $path" ;; esac
     done <{record}
     cat <<'END_OF_LINES'
 {lines}
 END_OF_LINES
-}} | sed '/^$/d' >{record}{suffix}
-mv -fT {record}{suffix} {record}
+}} | sed '/^$/d' >"$stage/record"
+place "$stage/record" {record}
+rename {record}
 [ -s {record} ] || rm {record}
 """
 _REMOVE = r"""
-set -eu
-umask 077
 remove() {{
     if [ -e "$1{before}" ]; then mv -fT "$1{before}" "$1"; else rm -f "$1"; fi
     folder=$(dirname "$1")
@@ -207,16 +229,16 @@ class RemoteHosts:
             raise HostError(f"host {host.name}: {what} took longer than {TIMEOUT_S:g} s") from None
         if done.returncode:
             lines = done.stderr.decode(errors="replace").strip().splitlines()
-            reason = lines[-1][:_ERROR_CHARS] if lines else f"exit code {done.returncode}"
+            reason = _printable(lines[-1][:_ERROR_CHARS]) if lines else f"exit code {done.returncode}"
             raise HostError(f"host {host.name}: {what} failed: {reason}")
         return done.stdout.decode(errors="replace")
 
     def inspect(self, host: Host, files: Sequence[HostFile], units: Sequence[str]) -> HostState:
         """See ``HostAccess``."""
-        lines = [_INSPECT.replace("{record}", RECORD)]
+        lines = [_TRUST, _INSPECT.replace("{record}", RECORD)]
         lines += ["file " + shlex.join((file.path, *file.owner.split(":"), file.mode)) for file in files]
         lines += [f"unit {_full_name(unit)} {shlex.join(_unit_names(unit))}" for unit in units]
-        lines.append(f"[ ! -f {PENDING} ] || sed 's/^/pending /' {PENDING}")
+        lines.append(f"! trusted {PENDING} || sed 's/^/pending /' {PENDING}")
         lines.append("echo end")
         output = self._run(host, "reading its state", "\n".join(lines))
         return _parse_state(host, output, {_full_name(unit): unit for unit in units})
@@ -225,21 +247,17 @@ class RemoteHosts:
         """See ``HostAccess``."""
         group = shlex.quote(self._options.user)
         script = [
+            _BEGIN,
             _INSTALL.format(
-                group=group,
-                etc=ETC,
-                stage=_STAGE,
-                suffix=_SUFFIX,
-                before=BEFORE_SUFFIX,
-                record=RECORD,
-                archive=_archive(files),
-            )
+                group=group, etc=ETC, before=BEFORE_SUFFIX, record=RECORD, archive=_archive(files)
+            ),
         ]
         for number, file in enumerate(files):
             words = (str(number), file.path, file.owner, file.mode)
             script.append(f"prepare {shlex.join(words)}")
         # An apply that breaks off after this line leaves the reload to the next one.
-        script += [f"echo {shlex.quote(unit)} >>{PENDING}" for unit in pending]
+        if pending:
+            script.append(_ADD_PENDING.format(pending=PENDING, units=shlex.join(pending)))
         lines = [f"{state_of(file).digest} {file.path}" for file in files]
         script.append(_record([file.path for file in files], lines))
         script += [f"rename {shlex.quote(file.path)}" for file in files]
@@ -247,7 +265,7 @@ class RemoteHosts:
 
     def remove(self, host: Host, paths: Sequence[str]) -> None:
         """See ``HostAccess``."""
-        script = [_REMOVE.format(etc=ETC, before=BEFORE_SUFFIX)]
+        script = [_BEGIN, _REMOVE.format(etc=ETC, before=BEFORE_SUFFIX)]
         script += [f"remove {shlex.quote(path)}" for path in paths]
         self._run(host, "removing files", "\n".join((*script, _record(paths, ()), "")))
 
@@ -268,7 +286,12 @@ class RemoteHosts:
 
 def _record(paths: Sequence[str], lines: Sequence[str]) -> str:
     """Return the script that takes paths out of the record, and adds lines."""
-    return _KEEP_RECORD.format(record=RECORD, suffix=_SUFFIX, paths=" ".join(paths), lines="\n".join(lines))
+    return _KEEP_RECORD.format(record=RECORD, paths=" ".join(paths), lines="\n".join(lines))
+
+
+def _printable(text: str) -> str:
+    """Return a host's text without characters that a terminal obeys."""
+    return "".join(char if char.isprintable() else "?" for char in text)
 
 
 def _full_name(unit: str) -> str:
@@ -299,7 +322,13 @@ def _parse_state(host: Host, output: str, units: dict[str, str]) -> HostState:
     written: dict[str, bool] = {}
     digest, pending, is_complete = "", [], False
     for line in output.splitlines():
-        match line.split():
+        words = line.split()
+        if words[:1] in _ANSWERS and not all(map(_NAME.fullmatch, words[1:])):
+            # Its names would be printed, and be words of scripts.
+            raise HostError(
+                f"host {host.name}: its response has an odd name: {_printable(line)[:_ERROR_CHARS]}"
+            )
+        match words:
             case ["file", path, file_digest, access]:
                 files[path] = FileState(file_digest, access)
             case ["unit", full_name, name, enabled, active] if full_name in units:
