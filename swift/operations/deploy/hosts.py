@@ -9,10 +9,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
+import os
 import re
+import select
+import selectors
 import shlex
 import subprocess
 import tarfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -22,6 +26,8 @@ from swift.operations.deploy.files import ETC, HostFile
 from swift.operations.deploy.inventory import ClusterOptions, Host
 
 TIMEOUT_S = 300.0
+#: Bytes that a host may print; the states of a thousand files are far fewer.
+OUTPUT_MAX = 4 << 20
 #: Names of units whose services wait for a reload since an interrupted ``apply``.
 PENDING = f"{ETC}/.swift-deploy-pending"
 #: Digests and paths of the files that ``apply`` wrote, one a line.
@@ -205,6 +211,54 @@ def state_of(file: HostFile) -> FileState:
     return FileState(hashlib.sha256(file.content).hexdigest(), f"{file.owner}:{file.mode}")
 
 
+class _OutputTooLong(Exception):
+    """A command printed more than ``OUTPUT_MAX``; it was killed."""
+
+
+def _communicate(command: Sequence[str], script: bytes) -> tuple[int, bytes, bytes]:
+    """Run a command with a script on its standard input; return its status, output and errors.
+
+    Raises OSError, ``TimeoutExpired``, ``_OutputTooLong``.
+    """
+    pipe, deadline = subprocess.PIPE, time.monotonic() + TIMEOUT_S
+    with (
+        subprocess.Popen(command, bufsize=0, stdin=pipe, stdout=pipe, stderr=pipe) as process,
+        selectors.DefaultSelector() as selector,
+    ):
+        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+        printed = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
+        selector.register(process.stdin, selectors.EVENT_WRITE)
+        for fd in printed:
+            selector.register(fd, selectors.EVENT_READ)
+        rest = memoryview(script)
+        try:
+            while selector.get_map():
+                for key, _events in selector.select(max(0.0, deadline - time.monotonic())):
+                    if key.fd not in printed:
+                        try:
+                            rest = rest[os.write(key.fd, rest[: select.PIPE_BUF]) :]
+                        except BrokenPipeError:
+                            rest = rest[:0]
+                        if not rest:
+                            selector.unregister(process.stdin)
+                            process.stdin.close()
+                        continue
+                    data = os.read(key.fd, 1 << 16)
+                    printed[key.fd] += data
+                    if not data:
+                        selector.unregister(key.fd)
+                    if len(printed[key.fd]) > OUTPUT_MAX:
+                        raise _OutputTooLong
+                if time.monotonic() >= deadline:
+                    raise subprocess.TimeoutExpired(command, TIMEOUT_S)
+            status = process.wait(max(0.0, deadline - time.monotonic()))
+        except BaseException:
+            process.kill()
+            raise
+    output, errors = printed.values()
+    return status, bytes(output), bytes(errors)
+
+
 class RemoteHosts:
     """Hosts that are reached by a command such as ssh."""
 
@@ -219,19 +273,19 @@ class RemoteHosts:
     def _run(self, host: Host, what: str, script: str) -> str:
         command = self.command(host)
         try:
-            done = subprocess.run(
-                command, input=script.encode(), capture_output=True, timeout=TIMEOUT_S, check=False
-            )
+            status, output, errors = _communicate(command, script.encode())
         except OSError as error:
             raise HostError(f"host {host.name}: cannot run {command[0]}: {error.strerror}")
         except subprocess.TimeoutExpired:
             # The error's own text is the command only, but its chain has the script.
             raise HostError(f"host {host.name}: {what} took longer than {TIMEOUT_S:g} s") from None
-        if done.returncode:
-            lines = done.stderr.decode(errors="replace").strip().splitlines()
-            reason = _printable(lines[-1][:_ERROR_CHARS]) if lines else f"exit code {done.returncode}"
+        except _OutputTooLong:
+            raise HostError(f"host {host.name}: {what} printed more than {OUTPUT_MAX} bytes")
+        if status:
+            lines = errors.decode(errors="replace").strip().splitlines()
+            reason = _printable(lines[-1][:_ERROR_CHARS]) if lines else f"exit code {status}"
             raise HostError(f"host {host.name}: {what} failed: {reason}")
-        return done.stdout.decode(errors="replace")
+        return output.decode(errors="replace")
 
     def inspect(self, host: Host, files: Sequence[HostFile], units: Sequence[str]) -> HostState:
         """See ``HostAccess``."""

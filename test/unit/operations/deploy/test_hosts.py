@@ -203,3 +203,24 @@ def test_an_error_of_a_host_has_no_control_characters(tmp_path, host):
     failing = ("sh", "-c", "cat >/dev/null; printf 'no \\033[2J route\\n' >&2; exit 1")
     with pytest.raises(HostError, match=r"failed: no \?\[2J route"):
         remote(tmp_path, *failing).inspect(host, [], [])
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("stream", [1, 2])
+def test_a_host_that_prints_without_end_is_cut_off(tmp_path, host, stream):
+    with pytest.raises(HostError, match="host one: reading its state printed more than 4194304 bytes"):
+        remote(tmp_path, "sh", "-c", f"exec cat /dev/zero >&{stream}", "x").inspect(host, [], [])
+
+
+@pytest.mark.process
+def test_a_host_that_reads_nothing_of_a_long_script_is_an_error(tmp_path, host):
+    large = HostFile("/etc/swift/object.ring.gz", os.urandom(1 << 20), "root:swift")
+    with pytest.raises(HostError, match="writing files failed: no shell"):
+        remote(tmp_path, "sh", "-c", "exec <&-; echo no shell >&2; exit 3", "x").install(host, [large], [])
+
+
+@pytest.mark.process
+def test_a_long_script_arrives_as_a_whole(machine):
+    content = os.urandom(1 << 20).hex().encode()
+    machine.install(machine.file("swift/object.ring.gz", content))
+    assert (machine.etc / "swift" / "object.ring.gz").read_bytes() == content
