@@ -41,6 +41,14 @@ def test_the_example_of_the_environment_has_each_secret_that_the_configuration_n
     assert needed and needed <= given
 
 
+def test_the_file_of_secrets_is_its_owners_alone_and_never_committed():
+    repository = CONTAINERS.parent
+    assert "/containers/compose-three.env" in (repository / ".gitignore").read_text().splitlines()
+    command = "install -m 600 containers/compose-three.env.example containers/compose-three.env"
+    for page in ("doc/howto/install.md", "containers/compose-three.yaml"):
+        assert command in (repository / page).read_text()
+
+
 @pytest.fixture
 def copy():
     """The function of kolla_set_configs that copies one entry of ``config_files``."""
