@@ -57,7 +57,6 @@ def make_parser() -> argparse.ArgumentParser:
         prog="swift-aio",
         description="Run a replicated object store cluster on this machine.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="start|status|stop|clean")
     start = commands.add_parser(

@@ -261,7 +261,6 @@ def make_parser() -> argparse.ArgumentParser:
         "Run it as the user of the object server.",
         epilog="examples:\n  swift-cache stats\n  swift-cache mode data pass-through\n"
         "  swift-cache verify --every 100",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--conf", default=_CONF, help=f"configuration of the object server ({_CONF})")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="output format")

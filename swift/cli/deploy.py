@@ -42,7 +42,6 @@ def make_parser() -> argparse.ArgumentParser:
         description="Make and change a cluster of several hosts from one inventory: rings, configuration "
         "and units, over ssh. The exit status of check is 1 when something differs from the inventory.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="{init,adopt,plan,apply,check}")
     init = verbs.add_parser("init", help="write a commented sample inventory")

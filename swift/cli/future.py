@@ -297,7 +297,6 @@ def make_parser() -> argparse.ArgumentParser:
         description="List states that are dated ahead of the clock, and free their names. Run it on every "
         "node, twice: replicas give theirs back. Save listed objects first (GET still works).",
         epilog="examples:\n  swift-future\n  swift-future --yes\n  swift-future --ahead 86400 --device sdb1",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_node_options(parser)
     parser.add_argument("--device", action="append", default=[], help="only of this device; repeatable")

@@ -116,7 +116,6 @@ def make_parser() -> argparse.ArgumentParser:
         "examples:\n  swift-health --watch\n  swift-health -d ~/swift-data/etc\n"
         "  swift-health --format json\n"
         "  swift-health --history /var/lib/swift/capacity.jsonl",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("-d", "--swift-dir", default=SWIFT_DIR, help="directory of the rings (%(default)s)")
     parser.add_argument(

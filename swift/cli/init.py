@@ -282,7 +282,6 @@ def make_parser() -> argparse.ArgumentParser:
         usage="swift-init <server>[.<config>] [<server>[.<config>] ...] <command> [options]",
         description="Start, stop and watch the servers and daemons of this machine.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("words", nargs="*", metavar="server", help="servers, and the command")
     parser.add_argument("-v", "--verbose", action="store_true", help="display verbose output")

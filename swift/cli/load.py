@@ -34,14 +34,12 @@ def make_parser() -> argparse.ArgumentParser:
         prog="swift-load",
         description="Run workloads against any Swift or S3 endpoint and report what was measured.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     verbs = made.add_subparsers(dest="verb", required=True, metavar="VERB")
     listing = verbs.add_parser("list", help="the workloads that come with the program")
     showing = verbs.add_parser("show", help="print a workload file, to begin one of your own with")
     showing.add_argument("workload", help="the name of a built-in one, or a file")
     running = verbs.add_parser("run", help="run a workload", epilog=EXAMPLES)
-    running.formatter_class = argparse.RawDescriptionHelpFormatter
     running.add_argument("workload", help="the name of a built-in one, or a file: TOML, or XML of COSBench")
     _add_endpoint(running)
     _add_changes(running)
@@ -96,7 +94,6 @@ def _add_changes(parser: argparse.ArgumentParser) -> None:
 
 def _add_fault_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = FAIL_EXAMPLES
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("workload", nargs="?", default="small_upload", help="as of run (small_upload)")
     group = parser.add_argument_group("what fails")
     group.add_argument("--unit", default="nodes", help="nodes, disks or proxies (nodes)")

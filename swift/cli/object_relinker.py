@@ -422,7 +422,6 @@ def make_parser() -> argparse.ArgumentParser:
         description="Split the partitions of devices while the part power of a ring is increased.",
         epilog="examples:\n  swift-object-relinker relink /etc/swift/object-server.conf\n"
         "  swift-object-relinker cleanup --policy gold --device sdb1",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("action", choices=(RELINK, CLEANUP), help="before the increase, or after it")

@@ -510,7 +510,6 @@ def make_parser() -> argparse.ArgumentParser:
         prog="swift-plan",
         description="Plan clusters: capacity, changes of rings, simulated throughput, search for hardware.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(dest="command", metavar="command", required=True)
     for add in _ADDERS:

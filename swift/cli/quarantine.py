@@ -377,7 +377,6 @@ def make_parser() -> argparse.ArgumentParser:
         "  swift-quarantine restore /srv/node/sdb1/quarantined/objects/*\n"
         "  swift-quarantine purge --older-than 30 --yes\n"
         "  swift-quarantine add /srv/node/sdb1/objects/11/788/b6c6…2788 --reason 'bad sector'",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_node_options(parser)
     commands = parser.add_subparsers(dest="command", metavar="list|why|restore|purge|add", required=True)

@@ -42,7 +42,6 @@ def make_parser() -> argparse.ArgumentParser:
         description="Ask the servers of a cluster about themselves: object servers, unless others are named.",
         epilog='"Failed" in a line of figures is the share of servers that gave no figure.\n\n'
         "example: swift-recon container -l --auditor",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("types", nargs="*", metavar="server_type", help="account, container or object")
     add = parser.add_argument

@@ -78,7 +78,6 @@ def make_parser() -> argparse.ArgumentParser:
         "could not be read, and 2 when nothing could be.",
         epilog="examples:\n  swift-usage > usage.csv\n"
         "  swift-usage --containers --prefix AUTH_ --format json > usage.json",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "config",

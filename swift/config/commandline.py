@@ -10,6 +10,15 @@ from swift import DISTRIBUTION, __version__
 VERSION = f"{DISTRIBUTION} {__version__}"
 
 
+class HelpText(argparse.HelpFormatter):
+    """Wraps descriptions; examples and texts that have lines already stay as they are, to be pasted."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if "\n" in text or text.lower().startswith("example"):
+            return "".join(indent + line for line in text.splitlines(keepends=True))
+        return super()._fill_text(text, width, indent)
+
+
 class CommandLine(argparse.ArgumentParser):
     """A parser with ``--version``, which its subcommands have as well."""
 
@@ -19,7 +28,7 @@ class CommandLine(argparse.ArgumentParser):
         usage: str | None = None,
         description: str | None = None,
         epilog: str | None = None,
-        formatter_class: type[argparse.HelpFormatter] = argparse.HelpFormatter,
+        formatter_class: type[argparse.HelpFormatter] = HelpText,
         add_help: bool = True,
         **later: bool,
     ):

@@ -49,7 +49,9 @@ def files_of(path: str | os.PathLike[str]) -> list[Path]:
     if not where.exists() and where.with_name(where.name + ".d").is_dir():
         return files_of(where.with_name(where.name + ".d"))
     if not where.is_file():
-        raise ConfigError(f"unable to locate {where}")
+        raise ConfigError(
+            f"unable to locate {where}; name another path, or run this on a node of the cluster"
+        )
     return [where]
 
 

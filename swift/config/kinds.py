@@ -52,8 +52,8 @@ def _bounded(convert: Callable[[str], Any], low: float | None, high: float | Non
         if value != value:
             raise ValueError(f"must be {noun}, not {text!r}")
         if (low is not None and value < low) or (high is not None and value > high):
-            span = f"at least {low:g}" if high is None else f"between {low:g} and {high:g}"
-            raise ValueError(f"must be {noun} of {span}, not {text!r}")
+            span = f"of at least {low:g}" if high is None else f"from {low:g} to {high:g}"
+            raise ValueError(f"must be {noun} {span}, not {text!r}")
         return value
 
     return parse

@@ -21,6 +21,7 @@ from swift.ring.tiers import Key
 _PICKLE_PROTOCOL = 2
 _TYPECODES = "BHILQ"
 _REPLICAS_MAX = 1 << 16
+_NUMBER_MAX = 1 << 63
 _ROW_TYPECODE = {1: "B", 2: "H", 4: "I", 8: "L"}
 
 
@@ -168,6 +169,8 @@ def _number_or(
         return default
     if not isinstance(value, kinds) or isinstance(value, bool):
         raise _BadField(f"{name} is {value!r}, not a number")
+    if not abs(value) < _NUMBER_MAX:
+        raise _BadField(f"{name} is no finite number below 2^63")
     return value
 
 
@@ -177,8 +180,9 @@ def _checked_devs(devs: object) -> list[DeviceRecord | None]:
     records = [None if dev is None else normalized(dev, position=place) for place, dev in enumerate(devs)]
     for record in records:
         if record is not None:
-            record.setdefault("parts", 0)
-            record.setdefault("parts_wanted", 0)
+            for name in ("parts", "parts_wanted"):
+                record.setdefault(name, 0)  # type: ignore[misc]
+                _number(record, name, (int, float))
     return records
 
 
@@ -209,9 +213,9 @@ def _checked_moves(moves: Iterable[int] | None, parts: int) -> array[int] | None
     return hours
 
 
-def _checked_removals(
-    removals: Iterable[object] | None, devs: list[DeviceRecord | None]
-) -> list[DeviceRecord]:
+def _checked_removals(removals: object, devs: list[DeviceRecord | None]) -> list[DeviceRecord]:
+    if not isinstance(removals, list | None):
+        raise _BadField("the devices marked for removal are not a list")
     marked = []
     for dev in removals or []:
         dev_id = dev.get("id") if isinstance(dev, Mapping) else None

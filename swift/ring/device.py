@@ -48,6 +48,8 @@ class DeviceRecord(TypedDict, total=False):
     parts_wanted: float
 
 
+#: Weights of real devices are far below; sums of them stay finite.
+WEIGHT_MAX = 1e300
 _BUILDER_ONLY = ("parts", "parts_wanted")
 
 
@@ -165,7 +167,7 @@ def _check_types(record: Mapping[str, object]) -> None:
         if not isinstance(record[name], str):
             raise DeviceError(f"device {record['id']} has {name} {record[name]!r}, not a text")
     weight = record["weight"]
-    if not isinstance(weight, (int, float)) or isinstance(weight, bool) or not 0 <= weight < float("inf"):
+    if not isinstance(weight, (int, float)) or isinstance(weight, bool) or not 0 <= weight < WEIGHT_MAX:
         raise DeviceError(f"device {record['id']} has weight {weight!r}, not a number of at least 0")
 
 

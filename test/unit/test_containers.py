@@ -4,6 +4,8 @@ import getpass
 import grp
 import os
 import stat
+import subprocess
+import sys
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
@@ -37,6 +39,14 @@ def test_the_example_of_the_environment_has_each_secret_that_the_configuration_n
     script = (CONTAINERS / "cluster").read_text()
     needed = {part.split('"')[0] for part in script.replace("'", '"').split('secret("')[1:]}
     assert needed and needed <= given
+
+
+def test_the_file_of_secrets_is_its_owners_alone_and_never_committed():
+    repository = CONTAINERS.parent
+    assert "/containers/compose-three.env" in (repository / ".gitignore").read_text().splitlines()
+    command = "install -m 600 containers/compose-three.env.example containers/compose-three.env"
+    for page in ("doc/howto/install.md", "containers/compose-three.yaml"):
+        assert command in (repository / page).read_text()
 
 
 @pytest.fixture
@@ -74,6 +84,67 @@ def test_kolla_copies_directories_and_patterns_into_a_folder(tmp_path, copy, own
     copy(f"{tmp_path}/rings", f"{tmp_path}/copy", owner=owner, perm="0640")
     assert mode_of(tmp_path / "copy") == 0o750
     assert mode_of(tmp_path / "copy" / "object.ring.gz") == 0o640
+
+
+def test_kolla_follows_no_link_that_the_services_made(tmp_path, copy, owner):
+    foreign = tmp_path / "foreign"
+    foreign.write_text("foreign")
+    foreign.chmod(0o600)
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "swift.conf").write_text("new")
+    (tmp_path / "etc").mkdir()
+    for link in ("swift.conf", "swift.conf.new", "old"):
+        (tmp_path / "etc" / link).symlink_to(foreign)
+    copy(f"{tmp_path}/conf/swift.conf", f"{tmp_path}/etc/swift.conf", owner=owner, perm="0644")
+    copy(f"{tmp_path}/conf", f"{tmp_path}/etc", owner=owner, perm="0644", merge=True)
+    assert (foreign.read_text(), mode_of(foreign)) == ("foreign", 0o600)
+    assert (tmp_path / "etc" / "swift.conf").read_text() == "new"
+
+
+def test_the_services_may_not_choose_how_the_script_of_root_runs():
+    """CVE-2022-38060: with setenv, PYTHONPATH would make anything of the services root's."""
+    image = (CONTAINERS / "Containerfile.openstack").read_text()
+    assert "setenv'" not in image and "SETENV" not in image
+    assert 'env_keep += "KOLLA_CONFIG_STRATEGY"' in image
+    assert "sudo -E" not in (CONTAINERS / "kolla_start").read_text()
+    assert (CONTAINERS / "kolla_set_configs").read_text().startswith("#!/usr/bin/python3 -I\n")
+
+
+SETTINGS = {
+    "SWIFT_HASH_PATH_PREFIX": "a",
+    "SWIFT_HASH_PATH_SUFFIX": "b",
+    "SWIFT_USER": "test:tester",
+    "SWIFT_KEY": "key",
+    "AWS_ACCESS_KEY_ID": "access",
+    "AWS_SECRET_ACCESS_KEY": "secret",
+    "MEMCACHE_SERVERS": "memcached:11211",
+}
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *((name, f"x:y\n{name.lower()} = z") for name in SETTINGS),
+        *((name, "x:y\r[app:z]") for name in SETTINGS),
+        ("SWIFT_KEY", "key .reseller_admin"),
+        ("SWIFT_USER", "test:tester = x"),
+        ("SWIFT_USER", "test_a:tester"),
+        ("SWIFT_USER", "test"),
+        ("SWIFT_KEY", "change-me"),
+        ("AWS_ACCESS_KEY_ID", "a=b"),
+    ],
+)
+def test_values_that_would_be_other_options_end_the_configuration_of_a_cluster(name, value):
+    done = subprocess.run(
+        [sys.executable, CONTAINERS / "cluster", "one", "two", "three"],
+        env={**SETTINGS, name: value},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1 and done.stderr.startswith("cluster: ") and name in done.stderr
+    assert value not in done.stderr
 
 
 def test_kolla_refuses_a_missing_file_unless_it_is_optional(tmp_path, copy, owner):

@@ -141,6 +141,8 @@ def _lines(
 
 def _common(values: Mapping[str, object], key: str) -> object:
     """Return the value that all rings share."""
+    if not values:
+        raise AdoptError(f"there is no {key} to adopt: a ring has no devices; add devices first")
     if len(set(values.values())) > 1:
         found = ", ".join(f"{name} has {value}" for name, value in values.items())
         raise AdoptError(f"an inventory has one {key}: {found}")
@@ -252,8 +254,9 @@ def _disk_keys(
 
 
 def _text(value: str) -> str:
-    """Return a string of TOML."""
-    return json.dumps(value, ensure_ascii=False)
+    """Return a string of TOML, which has no surrogates and no DEL of its own."""
+    text = json.dumps(value.encode("utf-8", "replace").decode(), ensure_ascii=False)
+    return text.replace("\x7f", "\\u007f")
 
 
 def _text_list(values: Sequence[str]) -> str:

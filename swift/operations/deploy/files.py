@@ -33,6 +33,11 @@ class HostFile:
     units: tuple[str, ...] = ()
 
 
+def is_deployed(path: str) -> bool:
+    """Return True if a path may be that of a deployed file, whatever a host's record says."""
+    return path in FOREIGN_UNITS or path.startswith(f"{ETC}/") and ".." not in path.split("/")
+
+
 def daemons_of(server_type: str, *, once: bool) -> list[str]:
     """Return the daemons that a storage host runs beside a server; ``once`` adds those of one host."""
     return [

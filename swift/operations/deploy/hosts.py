@@ -9,9 +9,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
+import os
+import re
+import select
+import selectors
 import shlex
 import subprocess
 import tarfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -21,18 +26,29 @@ from swift.operations.deploy.files import ETC, HostFile
 from swift.operations.deploy.inventory import ClusterOptions, Host
 
 TIMEOUT_S = 300.0
+#: Bytes that a host may print; the states of a thousand files are far fewer.
+OUTPUT_MAX = 4 << 20
 #: Names of units whose services wait for a reload since an interrupted ``apply``.
 PENDING = f"{ETC}/.swift-deploy-pending"
 #: Digests and paths of the files that ``apply`` wrote, one a line.
 RECORD = f"{ETC}/.swift-deploy-files"
-_STAGE = f"{ETC}/.swift-deploy"
 _SUFFIX = ".swift-deploy"
 #: Added to the name of a file that was there before the first ``apply``.
 BEFORE_SUFFIX = ".before-swift-deploy"
 _ERROR_CHARS = 300
 _ENABLED = ("enabled", "alias", "static", "generated")
 _ACTIVE = ("active", "activating", "reloading")
+#: Names that a host may report: they are printed, and go into later scripts.
+_NAME = re.compile(r"[A-Za-z0-9/][A-Za-z0-9_.:@/-]*")
 
+#: First words of the lines that are read; others may be printed at login.
+_ANSWERS = (["file"], ["unit"], ["hash"], ["written"], ["pending"])
+
+#: ``/etc/swift`` may belong to the servers' user, as in some packages. So its links are not followed, and its
+#: records are believed only if they are the deploying user's.
+_TRUST = r"""
+trusted() { [ -f "$1" ] && [ ! -L "$1" ] && [ "$(stat -c %u "$1")" = "$(id -u)" ]; }
+"""
 _INSPECT = r"""
 file() {
     if [ -f "$1" ]; then
@@ -58,7 +74,7 @@ unit() {
         fi
     done
 }
-if [ -f {record} ]; then
+if trusted {record}; then
     while read -r written path; do
         current=
         [ ! -f "$path" ] || current=$(sha256sum <"$path") || exit 1
@@ -73,49 +89,61 @@ if [ -f $conf ]; then
 fi
 """
 
-_INSTALL = r"""
+_BEGIN = rf"""
 set -eu
 umask 077
+{_TRUST}
+stage=$(mktemp -d)
+trap 'rm -rf "$stage"' EXIT
+# A link in the place of the new file is replaced, not followed.
+place() {{
+    cp --preserve=mode,ownership --remove-destination "$1" "$2{_SUFFIX}"
+    sync "$2{_SUFFIX}"
+}}
+rename() {{ mv -fT "$1{_SUFFIX}" "$1"; }}
+"""
+_INSTALL = r"""
 if ! getent group {group} >/dev/null; then
     echo "there is no group {group}: install the packages first" >&2
     exit 1
 fi
 [ -d {etc} ] || install -d -o root -g {group} -m 750 {etc}
-stage={stage}
-rm -rf "$stage"
-mkdir "$stage"
-trap 'rm -rf "$stage"' EXIT
 base64 -d <<'END_OF_FILES' | tar -x -o -f - -C "$stage"
 {archive}
 END_OF_FILES
 prepare() {{
     folder=$(dirname "$2")
     [ -d "$folder" ] || install -d -o root -g {group} -m 750 "$folder"
-    if [ -f "$2" ] && [ ! -e "$2{before}" ] && ! grep -qsF " $2" {record}; then cp -p "$2" "$2{before}"; fi
-    # Links that others may have made are replaced, not followed.
-    cp --remove-destination "$stage/$1" "$2{suffix}"
-    chown -h "$3" "$2{suffix}"
-    chmod "$4" "$2{suffix}"
-    sync "$2{suffix}"
+    if [ -f "$2" ] && [ ! -e "$2{before}" ] && ! {{ trusted {record} && grep -qF " $2" {record}; }}; then
+        cp -p --remove-destination "$2" "$2{before}"
+    fi
+    chown "$3" "$stage/$1"
+    chmod "$4" "$stage/$1"
+    place "$stage/$1" "$2"
 }}
-rename() {{ mv -fT "$1{suffix}" "$1"; }}
+"""
+#: Adds units to those that wait for a reload.
+_ADD_PENDING = r"""
+! trusted {pending} || cat {pending} >"$stage/pending"
+printf '%s\n' {units} >>"$stage/pending"
+place "$stage/pending" {pending}
+rename {pending}
 """
 #: Replaces the lines of paths in the record by others.
 _KEEP_RECORD = r"""
 {{
-    [ ! -f {record} ] || while read -r digest path; do
+    ! trusted {record} || while read -r digest path; do
         case ' {paths} ' in *" $path "*) ;; *) echo "$digest $path" ;; esac
     done <{record}
     cat <<'END_OF_LINES'
 {lines}
 END_OF_LINES
-}} | sed '/^$/d' >{record}{suffix}
-mv -fT {record}{suffix} {record}
+}} | sed '/^$/d' >"$stage/record"
+place "$stage/record" {record}
+rename {record}
 [ -s {record} ] || rm {record}
 """
 _REMOVE = r"""
-set -eu
-umask 077
 remove() {{
     if [ -e "$1{before}" ]; then mv -fT "$1{before}" "$1"; else rm -f "$1"; fi
     folder=$(dirname "$1")
@@ -183,6 +211,54 @@ def state_of(file: HostFile) -> FileState:
     return FileState(hashlib.sha256(file.content).hexdigest(), f"{file.owner}:{file.mode}")
 
 
+class _OutputTooLong(Exception):
+    """A command printed more than ``OUTPUT_MAX``; it was killed."""
+
+
+def _communicate(command: Sequence[str], script: bytes) -> tuple[int, bytes, bytes]:
+    """Run a command with a script on its standard input; return its status, output and errors.
+
+    Raises OSError, ``TimeoutExpired``, ``_OutputTooLong``.
+    """
+    pipe, deadline = subprocess.PIPE, time.monotonic() + TIMEOUT_S
+    with (
+        subprocess.Popen(command, bufsize=0, stdin=pipe, stdout=pipe, stderr=pipe) as process,
+        selectors.DefaultSelector() as selector,
+    ):
+        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+        printed = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
+        selector.register(process.stdin, selectors.EVENT_WRITE)
+        for fd in printed:
+            selector.register(fd, selectors.EVENT_READ)
+        rest = memoryview(script)
+        try:
+            while selector.get_map():
+                for key, _events in selector.select(max(0.0, deadline - time.monotonic())):
+                    if key.fd not in printed:
+                        try:
+                            rest = rest[os.write(key.fd, rest[: select.PIPE_BUF]) :]
+                        except BrokenPipeError:
+                            rest = rest[:0]
+                        if not rest:
+                            selector.unregister(process.stdin)
+                            process.stdin.close()
+                        continue
+                    data = os.read(key.fd, 1 << 16)
+                    printed[key.fd] += data
+                    if not data:
+                        selector.unregister(key.fd)
+                    if len(printed[key.fd]) > OUTPUT_MAX:
+                        raise _OutputTooLong
+                if time.monotonic() >= deadline:
+                    raise subprocess.TimeoutExpired(command, TIMEOUT_S)
+            status = process.wait(max(0.0, deadline - time.monotonic()))
+        except BaseException:
+            process.kill()
+            raise
+    output, errors = printed.values()
+    return status, bytes(output), bytes(errors)
+
+
 class RemoteHosts:
     """Hosts that are reached by a command such as ssh."""
 
@@ -197,26 +273,26 @@ class RemoteHosts:
     def _run(self, host: Host, what: str, script: str) -> str:
         command = self.command(host)
         try:
-            done = subprocess.run(
-                command, input=script.encode(), capture_output=True, timeout=TIMEOUT_S, check=False
-            )
+            status, output, errors = _communicate(command, script.encode())
         except OSError as error:
             raise HostError(f"host {host.name}: cannot run {command[0]}: {error.strerror}")
         except subprocess.TimeoutExpired:
             # The error's own text is the command only, but its chain has the script.
             raise HostError(f"host {host.name}: {what} took longer than {TIMEOUT_S:g} s") from None
-        if done.returncode:
-            lines = done.stderr.decode(errors="replace").strip().splitlines()
-            reason = lines[-1][:_ERROR_CHARS] if lines else f"exit code {done.returncode}"
+        except _OutputTooLong:
+            raise HostError(f"host {host.name}: {what} printed more than {OUTPUT_MAX} bytes")
+        if status:
+            lines = errors.decode(errors="replace").strip().splitlines()
+            reason = _printable(lines[-1][:_ERROR_CHARS]) if lines else f"exit code {status}"
             raise HostError(f"host {host.name}: {what} failed: {reason}")
-        return done.stdout.decode(errors="replace")
+        return output.decode(errors="replace")
 
     def inspect(self, host: Host, files: Sequence[HostFile], units: Sequence[str]) -> HostState:
         """See ``HostAccess``."""
-        lines = [_INSPECT.replace("{record}", RECORD)]
+        lines = [_TRUST, _INSPECT.replace("{record}", RECORD)]
         lines += ["file " + shlex.join((file.path, *file.owner.split(":"), file.mode)) for file in files]
         lines += [f"unit {_full_name(unit)} {shlex.join(_unit_names(unit))}" for unit in units]
-        lines.append(f"[ ! -f {PENDING} ] || sed 's/^/pending /' {PENDING}")
+        lines.append(f"! trusted {PENDING} || sed 's/^/pending /' {PENDING}")
         lines.append("echo end")
         output = self._run(host, "reading its state", "\n".join(lines))
         return _parse_state(host, output, {_full_name(unit): unit for unit in units})
@@ -225,21 +301,17 @@ class RemoteHosts:
         """See ``HostAccess``."""
         group = shlex.quote(self._options.user)
         script = [
+            _BEGIN,
             _INSTALL.format(
-                group=group,
-                etc=ETC,
-                stage=_STAGE,
-                suffix=_SUFFIX,
-                before=BEFORE_SUFFIX,
-                record=RECORD,
-                archive=_archive(files),
-            )
+                group=group, etc=ETC, before=BEFORE_SUFFIX, record=RECORD, archive=_archive(files)
+            ),
         ]
         for number, file in enumerate(files):
             words = (str(number), file.path, file.owner, file.mode)
             script.append(f"prepare {shlex.join(words)}")
         # An apply that breaks off after this line leaves the reload to the next one.
-        script += [f"echo {shlex.quote(unit)} >>{PENDING}" for unit in pending]
+        if pending:
+            script.append(_ADD_PENDING.format(pending=PENDING, units=shlex.join(pending)))
         lines = [f"{state_of(file).digest} {file.path}" for file in files]
         script.append(_record([file.path for file in files], lines))
         script += [f"rename {shlex.quote(file.path)}" for file in files]
@@ -247,7 +319,7 @@ class RemoteHosts:
 
     def remove(self, host: Host, paths: Sequence[str]) -> None:
         """See ``HostAccess``."""
-        script = [_REMOVE.format(etc=ETC, before=BEFORE_SUFFIX)]
+        script = [_BEGIN, _REMOVE.format(etc=ETC, before=BEFORE_SUFFIX)]
         script += [f"remove {shlex.quote(path)}" for path in paths]
         self._run(host, "removing files", "\n".join((*script, _record(paths, ()), "")))
 
@@ -268,7 +340,12 @@ class RemoteHosts:
 
 def _record(paths: Sequence[str], lines: Sequence[str]) -> str:
     """Return the script that takes paths out of the record, and adds lines."""
-    return _KEEP_RECORD.format(record=RECORD, suffix=_SUFFIX, paths=" ".join(paths), lines="\n".join(lines))
+    return _KEEP_RECORD.format(record=RECORD, paths=" ".join(paths), lines="\n".join(lines))
+
+
+def _printable(text: str) -> str:
+    """Return a host's text without characters that a terminal obeys."""
+    return "".join(char if char.isprintable() else "?" for char in text)
 
 
 def _full_name(unit: str) -> str:
@@ -299,7 +376,13 @@ def _parse_state(host: Host, output: str, units: dict[str, str]) -> HostState:
     written: dict[str, bool] = {}
     digest, pending, is_complete = "", [], False
     for line in output.splitlines():
-        match line.split():
+        words = line.split()
+        if words[:1] in _ANSWERS and not all(map(_NAME.fullmatch, words[1:])):
+            # Its names would be printed, and be words of scripts.
+            raise HostError(
+                f"host {host.name}: its response has an odd name: {_printable(line)[:_ERROR_CHARS]}"
+            )
+        match words:
             case ["file", path, file_digest, access]:
                 files[path] = FileState(file_digest, access)
             case ["unit", full_name, name, enabled, active] if full_name in units:

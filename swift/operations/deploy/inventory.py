@@ -193,11 +193,13 @@ def _with_port(address: str, port: int) -> str:
 
 def load_inventory(path: str) -> Inventory:
     """Read and check an inventory. Raises ``InventoryError`` and OSError."""
-    with open(path, "rb") as file:
-        try:
+    try:
+        with open(path, "rb") as file:
             values: dict[str, object] = tomllib.load(file)
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise InventoryError(f"{path}: {error}")
+    except FileNotFoundError:
+        raise InventoryError(f"{path} is missing: name the inventory, or write a sample with init or adopt")
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InventoryError(f"{path}: {error}")
     return parse_inventory(values, path)
 
 
@@ -381,6 +383,8 @@ def _parse_host(table: Table) -> Host:
         if role not in ROLES:
             raise table.error("roles", f"must be some of {', '.join(ROLES)}; it has {role!r}")
     is_local = table.flag("local", False)
+    if is_local and table.has("target"):
+        raise table.error("target", "and local = true exclude each other")
     region, zone = table.integer("region", 1, least=1), table.integer("zone", least=1)
     host = Host(
         name=name,

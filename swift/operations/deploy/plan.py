@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from swift.base.errors import ConfigError
-from swift.operations.deploy.files import FOREIGN_UNITS, HostFile, hash_lines, managed_units
+from swift.operations.deploy.files import FOREIGN_UNITS, HostFile, hash_lines, is_deployed, managed_units
 from swift.operations.deploy.hosts import HostState, state_of
 from swift.operations.deploy.inventory import Host
 from swift.operations.deploy.rings import RingUpdate
@@ -163,7 +163,11 @@ def compare_host(target: HostTarget, state: HostState) -> HostPlan:
     units = [state.units[unit] for unit in target.units]
     enable = [unit.name for unit in units if not (unit.is_enabled and unit.is_active)]
     paths = {file.path for file in target.files}
-    former = {path: is_written for path, is_written in state.written.items() if path not in paths}
+    former = {
+        path: is_written
+        for path, is_written in state.written.items()
+        if path not in paths and is_deployed(path)
+    }
     foreign = [FOREIGN_UNITS[path] for path in former if path in FOREIGN_UNITS]
     disable = [
         unit.name

@@ -1,6 +1,7 @@
-"""Every command says which version it is."""
+"""Every command says which version it is, and its help has examples that can be pasted."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -8,6 +9,7 @@ import pytest
 
 from swift import DISTRIBUTION, __version__
 from swift.cli import ring_builder
+from swift.config.commandline import CommandLine
 from swift.entry import commands
 
 BY_HAND = ("swift-ring-builder", "swift-ring-builder-safe")
@@ -16,7 +18,7 @@ SCRIPT = """
 from swift import green
 import contextlib, io, json, sys
 from tools.generate.manpages import parser_of
-said = {}
+said = {"helps": {name: parser_of(name).format_help() for name in sys.argv[1:]}}
 for command in sys.argv[1:]:
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.suppress(SystemExit):
@@ -37,6 +39,22 @@ def said():
 @pytest.mark.parametrize("command", sorted(set(commands()) - set(BY_HAND)))
 def test_a_command_says_its_version(said, command):
     assert said[command] == f"{command} ({DISTRIBUTION} {__version__})\n"
+
+
+def test_examples_of_help_have_one_line_each(said):
+    for command, text in said["helps"].items():
+        examples = re.split(r"(?im)^examples?:", text)[-1]
+        lines = [line.split() for line in examples.splitlines() if line.strip()]
+        # A line that was broken begins with the rest of a command.
+        broken = [line for line in lines if line[0] not in commands() and line[0] != "sudo"]
+        assert lines and broken == [], command
+
+
+def test_descriptions_are_wrapped_and_texts_with_lines_are_not():
+    parser = CommandLine("x", description="word " * 60, epilog="columns:\n  a   b\n\nexamples:\n  x a   b")
+    lines = parser.format_help().splitlines()
+    assert max(map(len, lines)) < 100
+    assert lines[-5:] == ["columns:", "  a   b", "", "examples:", "  x a   b"]
 
 
 def test_the_ring_builder_says_its_version_as_well(capsys):

@@ -93,7 +93,7 @@ def test_a_file_comes_before_a_folder_of_its_name(write, tmp_path):
 @pytest.mark.parametrize("name", ["none.conf", "none/none.conf", "a.conf/below"])
 def test_what_is_not_there_is_told(write, tmp_path, name):
     write("[app]\n")
-    with pytest.raises(ConfigError, match="unable to locate"):
+    with pytest.raises(ConfigError, match="unable to locate .*; name another path"):
         files_of(tmp_path / name)
 
 

@@ -54,7 +54,7 @@ def test_a_value_that_is_shown_reads_as_the_same(kind, text):
     [
         (COUNT, "five", "a whole number"),
         (COUNT, "-1", "at least 0"),
-        (PORT, "65536", "between 0 and 65535"),
+        (PORT, "65536", "from 0 to 65535"),
         (SECONDS, "-0.1", "at least 0"),
         (SECONDS, "nan", "a number"),
         (NUMBER, "", "a number"),

@@ -40,13 +40,17 @@ def test_recalculated_dispersion_is_what_upstream_saved(golden, name):
     assert (builder.dispersion_graph, builder.dispersion) == before
 
 
+def device(**changes):
+    return {"id": 0, "zone": 1, "ip": "1.2.3.4", "port": 5, "device": "d", "weight": 1.0, **changes}
+
+
 def minimal(**changes):
     fields = {
         "part_power": 1,
         "replicas": 1.0,
         "min_part_hours": 1,
         "parts": 2,
-        "devs": [{"id": 0, "zone": 1, "ip": "1.2.3.4", "port": 5, "device": "d", "weight": 1.0}],
+        "devs": [device()],
         "devs_changed": False,
         "version": 3,
         "_replica2part2dev": [array("H", [0, 0])],
@@ -113,6 +117,12 @@ def test_a_file_that_is_no_builder_is_refused_in_one_line(data, tmp_path, monkey
         ({"_last_part_moves": [1]}, "1 times of last moves for 2 partitions"),
         ({"_last_part_moves": ["x", 1]}, "not numbers of hours"),
         ({"_remove_devs": [{"id": 9}]}, "marked for removal does not exist"),
+        ({"_remove_devs": 7}, "marked for removal are not a list"),
+        ({"replicas": 10**400}, "replicas is no finite number"),
+        ({"overload": float("nan")}, "overload is no finite number"),
+        ({"_last_part_moves_epoch": float("inf")}, "_last_part_moves_epoch is no finite number"),
+        ({"devs": [device(weight=10**400)]}, "device 0 has weight"),
+        ({"devs": [device(parts="x")]}, "parts is 'x', not a number"),
     ],
 )
 def test_a_builder_that_does_not_add_up_is_refused(change, reason):

@@ -188,6 +188,32 @@ def test_rings_that_an_inventory_cannot_express_are_refused(handmade, different,
         handmade.adopt()
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("device", value) for value in ('d"\n[x]\ny = "', "a\x7f", "\ud800", "../../etc", "-o", "")),
+        *(("ip", value) for value in ("-oProxyCommand=x", '10.0.0.1"\n', "a\x7f", "host")),
+    ],
+)
+def test_a_name_in_a_builder_that_is_no_name_is_refused(handmade, field, value):
+    path = str(handmade.etc / "object.builder")
+    builder = RingBuilder.load(path)
+    builder.live_devs[0][field] = value
+    builder.save(path)
+    (handmade.etc / "object.ring.gz").unlink()
+    with pytest.raises(ConfigError, match=f"{'address|name' if field == 'ip' else 'device'} must be"):
+        handmade.adopt()
+
+
+def test_a_builder_without_devices_is_refused(handmade):
+    builder = RingBuilder.load(str(handmade.etc / "account.builder"))
+    builder.devs.clear()
+    builder.save(str(handmade.etc / "account.builder"))
+    (handmade.etc / "account.ring.gz").unlink()
+    with pytest.raises(ConfigError, match="no devices"):
+        handmade.adopt()
+
+
 def test_nothing_is_overwritten_and_proxies_must_be_named(handmade, tmp_path, capsys):
     assert main(["adopt", handmade.path, "--swift-dir", str(handmade.etc)]) == 2
     assert "name each of them with --proxy ADDRESS" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -109,6 +110,16 @@ def test_a_role_that_a_host_loses_ends_its_services(site):
 
 
 TWO_PROXIES = INVENTORY.replace('roles = ["storage"]', 'roles = ["proxy", "storage"]', 1)
+
+
+def test_a_record_cannot_name_files_that_are_never_deployed(site):
+    site.apply()
+    for path in ("/etc/passwd", "/etc/swift/../shadow", "/etc/swiftly.conf"):
+        file = replace(site.hosts.files["two"]["/etc/swift/swift.conf"], path=path)
+        site.hosts.files["two"][path] = site.hosts.record["two"][path] = file
+    assert site.drift() == []
+    plan, _errors = site.apply()
+    assert plan.is_empty and list(plan.notes()) == []
 
 
 def test_files_of_a_role_that_a_host_loses_are_removed(site):

@@ -74,7 +74,7 @@ def test_files_travel_as_standard_input_not_as_arguments(tmp_path, host):
     script = kept.read_text()
     assert "prepare 0 /etc/swift/swift.conf root:swift 640" in script
     # The reload is noted before the first file gets its name.
-    assert script.index("echo swift-a >>") < script.index("rename /etc/swift/swift.conf\n")
+    assert script.index("swift-a >>") < script.index("rename /etc/swift/swift.conf\n")
     assert "secret" not in (tmp_path / "script.words").read_text()
     assert "secret" not in repr(FILE)
 
@@ -141,3 +141,86 @@ def test_a_file_that_was_there_before_comes_back(machine):
     machine.remove("memcached.conf")
     assert machine.texts() == {"memcached.conf": "of the package"}
     assert machine.written() == {}
+
+
+@pytest.mark.process
+def test_links_in_the_folder_of_the_configuration_are_not_followed(machine):
+    """The servers' user may own that folder; root writes there."""
+    (machine.etc / "foreign").write_text("foreign")
+    for name in (".swift-deploy-pending", ".swift-deploy-files", "a.conf", "a.conf.swift-deploy"):
+        (machine.etc / "swift" / name).symlink_to(machine.etc / "foreign")
+    for name in (".swift-deploy-files.swift-deploy", ".swift-deploy-pending.swift-deploy"):
+        (machine.etc / "swift" / name).symlink_to(machine.etc / "new")
+    machine.access.install(machine.host, [machine.file("swift/a.conf", b"1")], ["swift-a"])
+    assert (machine.etc / "foreign").read_text() == "foreign"
+    assert not (machine.etc / "new").exists()
+    assert (machine.etc / "swift" / "a.conf").read_text() == "1"
+    state = machine.access.inspect(machine.host, [], [])
+    assert state.pending == ("swift-a",) and list(state.written.values()) == [True]
+    machine.remove("swift/a.conf")
+    assert (machine.etc / "foreign").read_text() == "foreign"
+
+
+@pytest.mark.process
+def test_a_record_that_others_can_have_made_is_not_believed(machine):
+    machine.install(machine.file("swift/a.conf", b"1"))
+    record = machine.etc / "swift" / ".swift-deploy-files"
+    record.rename(record.with_name("moved"))
+    record.symlink_to(record.with_name("moved"))
+    assert machine.written() == {}
+    if os.getuid() == 0:
+        record.with_name("moved").replace(record)
+        os.chown(record, 65534, -1)
+        assert machine.written() == {}
+
+
+@pytest.mark.process
+def test_an_installed_file_has_the_time_of_its_installation(machine):
+    """Servers notice new rings by their times."""
+    machine.install(machine.file("swift/object.ring.gz", b"1"))
+    assert (machine.etc / "swift" / "object.ring.gz").stat().st_mtime > 1e9
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "written /etc/swift/$(reboot) 1 1",
+        "written /etc/swift/'x 1 1",
+        "pending -H",
+        "unit swift-a.service \x1b[31m enabled active",
+    ],
+)
+def test_a_host_that_reports_odd_names_is_refused(tmp_path, host, answer):
+    (tmp_path / "answer").write_text(f"Welcome to Debian!\n{answer}\nend\n")
+    with pytest.raises(HostError, match="odd name") as refused:
+        remote(tmp_path, *through(f"cat {tmp_path}/answer")).inspect(host, [], ["swift-a"])
+    assert str(refused.value).isprintable()
+
+
+@pytest.mark.process
+def test_an_error_of_a_host_has_no_control_characters(tmp_path, host):
+    failing = ("sh", "-c", "cat >/dev/null; printf 'no \\033[2J route\\n' >&2; exit 1")
+    with pytest.raises(HostError, match=r"failed: no \?\[2J route"):
+        remote(tmp_path, *failing).inspect(host, [], [])
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("stream", [1, 2])
+def test_a_host_that_prints_without_end_is_cut_off(tmp_path, host, stream):
+    with pytest.raises(HostError, match="host one: reading its state printed more than 4194304 bytes"):
+        remote(tmp_path, "sh", "-c", f"exec cat /dev/zero >&{stream}", "x").inspect(host, [], [])
+
+
+@pytest.mark.process
+def test_a_host_that_reads_nothing_of_a_long_script_is_an_error(tmp_path, host):
+    large = HostFile("/etc/swift/object.ring.gz", os.urandom(1 << 20), "root:swift")
+    with pytest.raises(HostError, match="writing files failed: no shell"):
+        remote(tmp_path, "sh", "-c", "exec <&-; echo no shell >&2; exit 3", "x").install(host, [large], [])
+
+
+@pytest.mark.process
+def test_a_long_script_arrives_as_a_whole(machine):
+    content = os.urandom(1 << 20).hex().encode()
+    machine.install(machine.file("swift/object.ring.gz", content))
+    assert (machine.etc / "swift" / "object.ring.gz").read_bytes() == content

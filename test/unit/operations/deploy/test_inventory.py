@@ -70,6 +70,12 @@ def test_a_host_that_is_local_needs_no_ssh(tmp_path):
         ('"10.0.0.2"', '"two"', "[[host]] 2 (two): address must be an IP address, not 'two'"),
         ('"10.0.0.2"', '"0.0.0.0"', "[[host]] 2 (two): address must be an address of this host alone"),
         ('name = "two"', 'name = "one"', "[[host]] 2 (one): name 'one' is that of another host"),
+        (
+            "zone = 1",
+            "zone = 1\nlocal = true\ntarget = 'x'",
+            "(one): target and local = true exclude each other",
+        ),
+        ("zone = 1", "zone = 1\ntarget = '-oProxyCommand=x'", "(one): target must be a name for ssh"),
         ('name = "two"', 'name = "two;id"', "[[host]] 2 (two;id): name must be"),
         (
             "zone = 2",
@@ -106,6 +112,11 @@ def test_a_bad_value_is_named_by_file_table_and_key(tmp_path, old, new, where):
         inventory_of(tmp_path, INVENTORY.replace(old, new, 1))
     assert str(failed.value).startswith(f"{tmp_path}/cluster.toml: ")
     assert where in str(failed.value) and "\n" not in str(failed.value)
+
+
+def test_a_missing_file_is_named_with_what_to_do(tmp_path):
+    with pytest.raises(InventoryError, match=r"none.toml is missing: .* write a sample with init or adopt"):
+        load_inventory(str(tmp_path / "none.toml"))
 
 
 def test_a_file_that_is_no_toml_is_named(tmp_path):
