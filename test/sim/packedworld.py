@@ -447,6 +447,16 @@ class World:
             return False
         return number in disk._locks
 
+    def shut_down(self):
+        """All processes end as they should, the index is believed after a boot; then the power fails."""
+        for store in self.stores:
+            if not store.process.is_dead:
+                store.close()
+        self.fail_if_found()
+        if self.machine.file is not None:
+            for image in self.machine.disk.crash_states(self.limit, self.chooser):
+                self.inspect(SimulatedDisk(TOP, image), self.machine.file.kept)
+
     def lose_index(self):
         """A process noticed that the index is damaged, and threw it away."""
         self.machine.file = None

@@ -174,6 +174,7 @@ def tell(story, limit):
     world = World(zlib.crc32(story.__name__.encode()), limit)
     world.watch()
     story(world)
+    world.shut_down()
     return world
 
 
@@ -215,6 +216,7 @@ class Chance:
                 + [self.restart, self.lose]
             )
             step(self.random.choice(KEYS), self.random.randrange(len(self.world.stores)))
+        self.world.shut_down()
 
     def change(self, key, by, others=()):
         """Something that a request does; what a killed process left is not built upon."""
