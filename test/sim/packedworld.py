@@ -523,16 +523,15 @@ class World:
 
     def archive(self, key, second, body, *, by=0, fragment=INDEX):
         """A fragment archive that is not committed: nothing changes for readers of durable data."""
-        self.change(
-            {key: self.state(key)}, lambda: put(self.stores[by], key, second, body, fragment=fragment)
-        )
+        self.allowed.setdefault(key, {ABSENT_OUTCOME})
+        self.change({}, lambda: put(self.stores[by], key, second, body, fragment=fragment))
 
     def commit(self, key, second, body, *, by=0):
         self.change({key: live(body)}, lambda: commit(self.stores[by], key, second))
         self.written[key] = (second, None)
 
     def abort(self, key, second, *, by=0):
-        self.change({key: self.state(key)}, lambda: abort(self.stores[by], key, second))
+        self.change({}, lambda: abort(self.stores[by], key, second))
 
     def purge(self, key, *, by=0):
         second, meta = self.written[key]

@@ -230,8 +230,9 @@ class Chance:
         if chance < 0.2:
             world.delete(key, second, by=by, next_part_power=following)
         elif key.policy.ec is not None:
-            world.archive(key, second, body, by=by, fragment=4 if chance < 0.3 else 2)
-            if chance > 0.45:
+            is_whole = chance > 0.45 or is_haunted
+            world.archive(key, second, body, by=by, fragment=4 if chance < 0.3 and not is_whole else 2)
+            if is_whole:
                 world.commit(key, second, body, by=by)
             elif chance > 0.3:
                 world.abort(key, second, by=by)
