@@ -174,6 +174,7 @@ def tell(story, limit):
     world = World(zlib.crc32(story.__name__.encode()), limit)
     world.watch()
     story(world)
+    world.shut_down()
     return world
 
 
@@ -215,6 +216,7 @@ class Chance:
                 + [self.restart, self.lose]
             )
             step(self.random.choice(KEYS), self.random.randrange(len(self.world.stores)))
+        self.world.shut_down()
 
     def change(self, key, by, others=()):
         """Something that a request does; what a killed process left is not built upon."""
@@ -228,8 +230,9 @@ class Chance:
         if chance < 0.2:
             world.delete(key, second, by=by, next_part_power=following)
         elif key.policy.ec is not None:
-            world.archive(key, second, body, by=by, fragment=4 if chance < 0.3 else 2)
-            if chance > 0.45:
+            is_whole = chance > 0.45 or is_haunted
+            world.archive(key, second, body, by=by, fragment=4 if chance < 0.3 and not is_whole else 2)
+            if is_whole:
                 world.commit(key, second, body, by=by)
             elif chance > 0.3:
                 world.abort(key, second, by=by)

@@ -141,6 +141,7 @@ def _remove_references(writing: Writing, spaces: Spaces, header: Header, tally: 
     for partition, position in header.references:
         # An index made again must not have another record at a position that does not count.
         tally.close(position.volume, (position.unit + 1) * ALIGNMENT)
+        rows.set_unwanted(writing, position)
         key = spaces.find(writing, header.policy, partition, header.hash)
         value = None if key is None else writing.get(key)
         if key is None or not value:

@@ -486,10 +486,33 @@ class PackedDevice:
 
     def close(self) -> None:
         """Close everything."""
+        is_whole = False
+        try:
+            with self._writing:
+                self._settle()
+            is_whole = True
+        except (OSError, NoSpace, IndexFailed) as error:
+            self._notice(f"the index of {self.path} is not complete and will be made again: {error}")
         self._appender = None
+        self._given_up.clear()
         self.volumes.close()
         self.locks.close()
-        self.index.close(is_last=False)
+        if is_whole:
+            self.index.close(is_last=False)
+
+    def _settle(self) -> None:
+        """Index what killed processes left: an index that is believed after a boot must have it.
+
+        A power cut would tear it otherwise, in a way that could not be told from zeros.
+        """
+        self.look()
+        if self.is_stale:
+            return
+        self._take_up()
+        self._disown()
+        recovery = Recovery(self._disk, self.volumes, self.index, self.spaces, self._notice)
+        self._unwanted.extend(recovery.replay_tails(self._appender.volume.number if self._appender else None))
+        self._disown()
 
     def __repr__(self) -> str:
         return f"PackedDevice({self.path!r})"

@@ -68,6 +68,8 @@ class Recovery:
         self._never = set(never)
         self._unwanted: list[Unwanted] = []
         self._ends: dict[int, int] = {}
+        #: Those of them of which a record says so.
+        self._refused: set[Position] = set()
         #: Volumes with something that does not count.
         self._closed: set[int] = set()
 
@@ -201,6 +203,7 @@ class Recovery:
                 self._gone.append((position, place, reference.position))
             if header.kind is Kind.UNWANTED:
                 self._never.add(reference.position)
+                self._refused.add(reference.position)
                 self._closed.add(reference.position.volume)
         if header.kind in _WITH_ENTRY:
             entry = entry_of(header, position, padded(header.total_bytes))
@@ -248,14 +251,21 @@ class Recovery:
             for source, place, header in self._commits:
                 if source not in self._never:
                     self._change(writing, place, partial(_committed, header), tally)
-            for number in self._closed.intersection(self._volumes.numbers()):
+            numbers = self._volumes.numbers()
+            for number in self._closed.intersection(numbers):
                 tally.close(number)
+            for position in self._refused:
+                if position.volume in numbers:
+                    rows.set_unwanted(writing, position)
             tally.write(writing, self._ends)
         self._gone, self._commits, self._links, self._ends = [], [], [], {}
         self._closed.clear()
+        self._refused.clear()
 
     def _link(self, writing: Writing, place: _Place, header: Header, tally: Tally) -> None:
         for reference in header.references:
+            if reference.position in self._never:
+                continue
             try:
                 record = self._volumes.read(reference.position, 0)
             except (BadRecord, FileNotFoundError, Damaged):

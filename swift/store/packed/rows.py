@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 from swift.base.errors import InvalidValue
 from swift.store.lmdbindex import Writing
 from swift.store.packed.entry import EXPLICIT, META_SPACE, Space, object_key, space_bits
+from swift.store.packed.record import Position
 
 _VOLUME = META_SPACE + b"v"
 _PARTITION = META_SPACE + b"p"
@@ -19,6 +20,7 @@ _SPACES = META_SPACE + b"s"
 _COMPLETE = META_SPACE + b"complete"
 _UNINDEXED = META_SPACE + b"u"
 _ADOPTED = META_SPACE + b"a"
+_UNWANTED = META_SPACE + b"x"
 _OWNER = META_SPACE + b"owner"
 _NUMBER = struct.Struct(">I")
 _PLACE = struct.Struct(">II")
@@ -76,14 +78,28 @@ def write_volume(writing: Writing, number: int, row: VolumeRow) -> None:
 
 
 def delete_volume(writing: Writing, number: int) -> None:
-    """Remove the row of a volume."""
+    """Remove the row of a volume, and what is known of unwanted records in it."""
     writing.delete(_VOLUME + _NUMBER.pack(number))
+    for unit in unwanted_units(writing, number):
+        writing.delete(_UNWANTED + _PLACE.pack(number, unit))
 
 
 def volumes(index: ReadsIndex) -> dict[int, VolumeRow]:
     """Return the rows of all volumes."""
     found = _all(index, _VOLUME, _VOLUME[:-1] + b"w")
     return {_NUMBER.unpack(key[2:])[0]: _volume_row(value) for key, value in found}
+
+
+def set_unwanted(writing: Writing, position: Position) -> None:
+    """Note a record that never counts: nothing may be concluded from it."""
+    writing.put(_UNWANTED + _PLACE.pack(*position), b"1")
+
+
+def unwanted_units(index: ReadsIndex, number: int) -> set[int]:
+    """Return the units of a volume at which unwanted records begin."""
+    begin = _UNWANTED + _NUMBER.pack(number)
+    found = _all(index, begin, _UNWANTED + _NUMBER.pack(number + 1))
+    return {_PLACE.unpack(key[2:])[1] for key, _value in found}
 
 
 def read_partition(index: ReadsIndex, policy: int, partition: int) -> PartitionRow | None:

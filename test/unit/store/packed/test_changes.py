@@ -88,6 +88,7 @@ def test_an_unwanted_record_closes_its_volume(bench):
     record = gone(header, [Position(3, 9)], Kind.UNWANTED)
     assert bench.apply(Change(record, []))
     assert rows.read_volume(bench.index, 3) == (10 * 64, 0, True)
+    assert rows.unwanted_units(bench.index, 3) == {9}
 
 
 def test_an_unwanted_record_that_was_believed_is_removed_and_told(bench):

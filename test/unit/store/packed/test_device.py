@@ -13,7 +13,7 @@ from swift.store.packed import rows
 from swift.store.packed.changes import Change, Update
 from swift.store.packed.device import PackedDevice, PackedRules
 from swift.store.packed.record import Header, Kind, Record, Reference
-from test.sim.packedworld import Machine, NestedBatches, Process, broken, no_space
+from test.sim.packedworld import Machine, NestedBatches, Process, broken, entries_in, no_space
 from test.sim.powercut import SimulatedDisk
 from test.sim.test_powercut import TOP
 
@@ -178,6 +178,28 @@ def test_records_that_a_killed_process_had_not_indexed_are_not_written_over(benc
     assert bench.put(3, by=1).volume == 2
     bench.open(2)
     assert bench.seconds(by=2) == [1, 2, 3] == bench.made_again()
+
+
+def test_an_index_is_left_with_what_killed_processes_wrote(bench):
+    """It is believed after a boot, when a tail may be torn so that it looks like none."""
+    bench.process(1)
+    bench.put(1)
+    bench.process().process.fault = lambda name: bench.kill() if name == "index.writing" else None
+    with pytest.raises(BaseException):  # noqa: B017 - it is killed
+        bench.put(2)
+    bench.devices.pop(1).close()
+    ((_key, entries),) = entries_in(bench.machine.file.kept).items()
+    assert sorted(int(entry.timestamp.seconds) for entry in entries) == [1, 2]
+
+
+def test_an_index_that_could_not_be_completed_is_not_left_as_a_whole_one(bench):
+    bench.put(1)
+    device = bench.process()
+    closed = []
+    device.index.close = lambda **how: closed.append(how)
+    bench.fail("listdir", broken())
+    device.close()
+    assert closed == []
 
 
 def test_a_volume_that_cannot_be_opened_does_not_stop_writing(bench):

@@ -161,6 +161,7 @@ def test_an_unwanted_record_does_not_count_nor_what_it_says(bench, kind):
     bench.leave()
     assert bench.rebuild().positions() == [old]
     assert bench.row(1).is_closed and not bench.row(2).is_closed
+    assert rows.unwanted_units(bench.index, 1) == {bad.unit}
 
 
 def test_an_unwanted_commit_makes_nothing_durable(bench):

@@ -6,6 +6,7 @@ import pytest
 
 from swift.base.errors import InvalidValue
 from swift.store.packed import rows
+from swift.store.packed.record import Position
 from swift.store.packed.rows import PartitionRow, Spaces, VolumeRow
 from test.sim.packedworld import Machine, Process
 
@@ -31,6 +32,16 @@ def test_the_row_of_a_volume_comes_back_as_it_was(index, row):
     with index.writing() as writing:
         rows.delete_volume(writing, 7)
     assert list(rows.volumes(index)) == [300]
+
+
+def test_unwanted_records_are_known_as_long_as_their_volume(index):
+    with index.writing() as writing:
+        for position in (Position(1, 7), Position(1, 9), Position(2, 5), Position(256, 1)):
+            rows.set_unwanted(writing, position)
+    assert rows.unwanted_units(index, 1) == {7, 9}
+    with index.writing() as writing:
+        rows.delete_volume(writing, 1)
+    assert [rows.unwanted_units(index, number) for number in (1, 2)] == [set(), {5}]
 
 
 def test_a_change_of_a_partition_gives_it_another_number(index):
