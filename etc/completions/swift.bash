@@ -154,7 +154,7 @@ _swift_words() { # command [subcommand [option]]
         swift-quarantine:purge:--format) echo 'text json' ;;
         swift-quarantine:add:-) echo '-h --help --version --reason --format' ;;
         swift-quarantine:add:--format) echo 'text json' ;;
-        swift-recon::-) echo '-h --help --version -v --verbose --suppress -a --async -r --replication -R --reconstruction --auditor --updater --expirer --sharding -u --unmounted -d --diskusage --human-readable -l --loadstats -q --quarantined --validate-servers --md5 --sockstat --driveaudit -T --time --jitter --swift-versions --top --lowest --all --region -z --zone -t --timeout --swiftdir -p --policy --format' ;;
+        swift-recon::-) echo '-h --help --version -v --verbose --suppress -a --async -r --replication -R --reconstruction --auditor --updater --expirer --packed --sharding -u --unmounted -d --diskusage --human-readable -l --loadstats -q --quarantined --validate-servers --md5 --sockstat --driveaudit -T --time --jitter --swift-versions --top --lowest --all --region -z --zone -t --timeout --swiftdir -p --policy --format' ;;
         swift-recon::--format) echo 'text json' ;;
         swift-recon:) echo 'account container object' ;;
         swift-recon-cron::-) echo '-h --help --version' ;;
