@@ -61,7 +61,7 @@ _swift_words() { # command [subcommand [option]]
         swift-form-signature::--format) echo 'text json' ;;
         swift-future::-) echo '-h --help --version -c --config --devices -d --swift-dir --user --format --device --ahead -y --yes' ;;
         swift-future::--format) echo 'text json' ;;
-        swift-get-nodes::-) echo '-h --help --version -a --all -p --partition -P --policy-name -d --swift-dir -Q --quoted --format' ;;
+        swift-get-nodes::-) echo '-h --help --version -a --all -p --partition -P --policy-name -d --swift-dir -Q --quoted --packed --format' ;;
         swift-get-nodes::--format) echo 'text json' ;;
         swift-health::-) echo '-h --help --version -d --swift-dir -w --watch -t --timeout --history --metrics --full-warning --full-critical --format' ;;
         swift-health::--format) echo 'text json' ;;
@@ -96,7 +96,7 @@ _swift_words() { # command [subcommand [option]]
         swift-object-auditor::-) echo '-h --help --version -v --verbose -o --once -t --test-config -d --devices -p --partitions -i --policies -z --zero_byte_fps' ;;
         swift-object-compactor::-) echo '-h --help --version -v --verbose -o --once -t --test-config -d --devices -p --partitions -i --policies' ;;
         swift-object-expirer::-) echo '-h --help --version -v --verbose -o --once -t --test-config -d --devices -p --partitions -i --policies --processes --process' ;;
-        swift-object-info::-) echo '-h --help --version -n --no-check-etag -d --swift-dir --drop-prefixes -P --policy-name --format' ;;
+        swift-object-info::-) echo '-h --help --version -c --conf -n --no-check-etag -d --swift-dir --drop-prefixes -P --policy-name --format' ;;
         swift-object-info::--format) echo 'text json' ;;
         swift-object-reconstructor::-) echo '-h --help --version -v --verbose -o --once -t --test-config -d --devices -p --partitions -i --policies' ;;
         swift-object-relinker::-) echo '-h --help --version --swift-dir --policy --devices --user --device --partition -p --skip-mount-check --files-per-second --stats-interval --workers --logfile --debug --clobber-hardlink-collisions' ;;
@@ -155,7 +155,7 @@ _swift_words() { # command [subcommand [option]]
         swift-quarantine:purge:--format) echo 'text json' ;;
         swift-quarantine:add:-) echo '-h --help --version --reason --format' ;;
         swift-quarantine:add:--format) echo 'text json' ;;
-        swift-recon::-) echo '-h --help --version -v --verbose --suppress -a --async -r --replication -R --reconstruction --auditor --updater --expirer --sharding -u --unmounted -d --diskusage --human-readable -l --loadstats -q --quarantined --validate-servers --md5 --sockstat --driveaudit -T --time --jitter --swift-versions --top --lowest --all --region -z --zone -t --timeout --swiftdir -p --policy --format' ;;
+        swift-recon::-) echo '-h --help --version -v --verbose --suppress -a --async -r --replication -R --reconstruction --auditor --updater --expirer --packed --sharding -u --unmounted -d --diskusage --human-readable -l --loadstats -q --quarantined --validate-servers --md5 --sockstat --driveaudit -T --time --jitter --swift-versions --top --lowest --all --region -z --zone -t --timeout --swiftdir -p --policy --format' ;;
         swift-recon::--format) echo 'text json' ;;
         swift-recon:) echo 'account container object' ;;
         swift-recon-cron::-) echo '-h --help --version' ;;

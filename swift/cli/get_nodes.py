@@ -16,7 +16,7 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from swift.base.entity import EntityPath, quote_path
-from swift.base.errors import SwiftError
+from swift.base.errors import ConfigError, SwiftError
 from swift.compose import Cluster, cluster_of
 from swift.config.commandline import CommandLine
 from swift.operations.info import Located, holding_nodes, locate
@@ -24,6 +24,7 @@ from swift.policy.policy import Policy, with_policy_suffix
 from swift.ring.ringfile import load_table
 from swift.ring.view import RingView
 from swift.runtime.service.services import SWIFT_DIR
+from swift.store.registry import is_packed
 
 _RING = re.compile(r"(account|container|object)(?:-(\d+))?\Z")
 
@@ -131,8 +132,22 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("-P", "--policy-name", default="", help="the policy of an object")
     parser.add_argument("-d", "--swift-dir", default=SWIFT_DIR, help="directory of the rings (%(default)s)")
     parser.add_argument("-Q", "--quoted", action="store_true", help="the names are percent-quoted")
+    parser.add_argument(
+        "--packed",
+        action="store_true",
+        help="show commands for nodes with the packed engine, although this machine's policy has another",
+    )
     parser.add_argument("--format", choices=("text", "json"), default="text", help="how to show it")
     return parser
+
+
+def _is_packed_here(found: Located, cluster: Cluster) -> bool:
+    policy = None if found.policy_index is None else cluster.policies.get(found.policy_index)
+    try:
+        return policy is not None and is_packed(policy)
+    except ConfigError:
+        # The engine of another package, which storage nodes have.
+        return False
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -150,6 +165,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (SwiftError, OSError) as error:
         print(f"swift-get-nodes: {error}", file=sys.stderr)
         return 1
+    found = replace(found, may_be_packed=args.packed or _is_packed_here(found, cluster))
     if args.format == "json":
         print(json.dumps(found.as_json(), indent=2))
         return 0

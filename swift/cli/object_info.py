@@ -21,13 +21,17 @@ from swift.compose import Cluster, cluster_of
 from swift.config.commandline import CommandLine
 from swift.http import fields
 from swift.operations.info import Located, locate, metadata_lines
+from swift.operations.packed import CONFIG, PackedNode
+from swift.operations.volumes import find_hash, object_versions, record_facts
 from swift.platform.disk import Disk
 from swift.platform.regularfiles import IrregularFile, open_regular
 from swift.policy.policy import Policy
 from swift.ring.ringfile import load_table
 from swift.ring.view import RingView
 from swift.runtime.service.services import SWIFT_DIR
-from swift.store.metadata import BadMetadata, Metadata, read_metadata
+from swift.store.layout import partition_dir, suffix_of
+from swift.store.lmdbindex import IndexFailed
+from swift.store.metadata import BadMetadata, Metadata, decode_metadata, read_metadata
 
 _POLICY = re.compile(r"/objects(?:-(\d+))?/")
 _BLOCK = 1 << 20
@@ -99,16 +103,60 @@ def read_object_file(file: str, *, check_etag: bool, disk: Disk | None = None) -
             metadata = read_metadata(disk, fd)
         except BadMetadata:
             raise NoObjectFile("Invalid metadata")
-        try:
-            account, container, obj = split_path(quote_path(metadata["name"]), 3, 3, rest_with_last=True)
-        except (KeyError, BadPath):
-            raise NoObjectFile(f"Path is invalid for object {metadata.get('name')!r}")
+        path = _path_of(metadata)
         digest = _digest(fd) if check_etag and "ETag" in metadata else ""
-        return ObjectFileContent(
-            metadata, EntityPath(str(account), container, obj), disk.fstat(fd).st_size, digest
-        )
+        return ObjectFileContent(metadata, path, disk.fstat(fd).st_size, digest)
     finally:
         disk.close(fd)
+
+
+@dataclass(frozen=True)
+class PackedObjectContent:
+    """Content of a record of a packed object."""
+
+    content: ObjectFileContent
+    #: Its position, and the path of its body if that is a file.
+    record: dict[str, object]
+    policy: Policy | None
+
+
+def read_packed(
+    conf: str, device: str, name: str, policy: str, *, check_etag: bool
+) -> Iterator[PackedObjectContent]:
+    """Yield the records of an object on a device of this node.
+
+    Raises ``NoObjectFile``, ``BadRecord``, ``ConfigError``, ``IndexFailed``, OSError.
+    """
+    node = PackedNode(conf, lambda text: print(f"swift-object-info: {text}", file=sys.stderr))
+    try:
+        opened = node.open(device)
+        policies = node.policies([policy] if policy else [])
+        for record in object_versions(opened, find_hash(node, name), policies):
+            header = record.header
+            found = node.cluster.policies.get(header.policy)
+            facts = record_facts(node, record.position, header)
+            if header.external and found is not None:
+                parent = partition_dir(opened.path, found, str(header.partition))
+                path = f"{parent}/{suffix_of(header.hash.hex())}/{header.hash.hex()}/{header.name}"
+                content = read_object_file(path, check_etag=check_etag)
+                yield PackedObjectContent(content, {**facts, "file": path}, found)
+                continue
+            metadata = decode_metadata(record.metadata)
+            digest = ""
+            if check_etag and "ETag" in metadata:
+                digest = hashlib.md5(record.body(), usedforsecurity=False).hexdigest()
+            content = ObjectFileContent(metadata, _path_of(metadata), header.body_bytes, digest)
+            yield PackedObjectContent(content, facts, found)
+    finally:
+        node.close()
+
+
+def _path_of(metadata: Metadata) -> EntityPath:
+    try:
+        account, container, obj = split_path(quote_path(metadata["name"]), 3, 3, rest_with_last=True)
+    except (KeyError, BadPath):
+        raise NoObjectFile(f"Path is invalid for object {metadata.get('name')!r}")
+    return EntityPath(str(account), container, obj)
 
 
 def _digest(fd: int) -> str:
@@ -193,15 +241,75 @@ def make_parser() -> argparse.ArgumentParser:
     parser = CommandLine(
         prog="swift-object-info",
         description="Tell what a file of an object says, and where the object belongs.",
-        epilog="example: swift-object-info /srv/node/sdb1/objects/11/788/b6c6…2788/1795228430.52472.data",
+        epilog="examples:\n"
+        "  swift-object-info /srv/node/sdb1/objects/11/788/b6c6…2788/1795228430.52472.data\n"
+        "  swift-object-info sdb1 AUTH_test/photos/cat.jpg",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("file", nargs="?", help="a .data, .meta or .ts file")
+    parser.add_argument("file", nargs="?", help="a .data, .meta or .ts file, or a packed device")
+    parser.add_argument(
+        "object", nargs="?", help="with a packed device: ACCOUNT/CONTAINER/OBJECT, or its hash"
+    )
+    parser.add_argument(
+        "-c",
+        "--conf",
+        default=CONFIG,
+        help="configuration of the object server, for packed devices (%(default)s)",
+    )
     parser.add_argument("-n", "--no-check-etag", action="store_true", help="do not read the content")
     parser.add_argument("-d", "--swift-dir", default=SWIFT_DIR, help="directory of the rings (%(default)s)")
     parser.add_argument("--drop-prefixes", action="store_true", help="leave out the prefix of each section")
     parser.add_argument("-P", "--policy-name", default="", help="the policy of the object")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="how to show it")
     return parser
+
+
+def _located(swift_dir: str, policy: Policy | None, digest: bytes, path: EntityPath) -> Located | None:
+    if policy is None:
+        return None
+    ring = os.path.join(swift_dir, f"{policy.ring_name}.ring.gz")
+    if not os.path.exists(ring):
+        return None
+    return locate(RingView(load_table(ring, thorough=False)), digest, path, policy=policy)
+
+
+def _show_packed(args: argparse.Namespace) -> int:
+    """Show the records of a packed object; return the exit code."""
+    try:
+        found = list(
+            read_packed(
+                args.conf, args.file, args.object, args.policy_name, check_etag=not args.no_check_etag
+            )
+        )
+        if not found:
+            raise NoObjectFile(f"{args.file} has no object {args.object}")
+        shown = []
+        for each in found:
+            name_hash = str(each.record["hash"])
+            located = _located(args.swift_dir, each.policy, bytes.fromhex(name_hash), each.content.path)
+            shown.append((each, name_hash, located))
+    except NoObjectFile as error:
+        print(error)
+        return 1
+    except (SwiftError, BadMetadata, IndexFailed, OSError) as error:
+        print(f"swift-object-info: {error}", file=sys.stderr)
+        return 1
+    if args.format == "json":
+        facts = [
+            {**as_json(each.content, name_hash, located), "record": each.record}
+            for each, name_hash, located in shown
+        ]
+        print(json.dumps(facts, indent=2))
+        return 0
+    for each, name_hash, located in shown:
+        record = each.record
+        print(
+            f"Record: {record['kind']} at {record['offset']} of volume {record['volume']}, "
+            f"partition {record['partition']}"
+        )
+        print("\n".join(lines(each.content, name_hash, drop_prefixes=args.drop_prefixes)))
+        print("\n".join(located.lines() if located else ()))
+    return 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -211,17 +319,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not args.file:
         parser.print_help()
         return 1
+    if args.object:
+        return _show_packed(args)
     try:
         cluster = cluster_of({"swift_dir": args.swift_dir})
         seen = read_object_file(args.file, check_etag=not args.no_check_etag)
         digest = cluster.config.hasher.digest(*seen.path)
         policy, warnings = _policy_of(args.file, cluster, args.policy_name)
-        located = None
-        if policy is not None:
-            path = os.path.join(args.swift_dir, f"{policy.ring_name}.ring.gz")
-            if os.path.exists(path):
-                view = RingView(load_table(path, thorough=False))
-                located = locate(view, digest, seen.path, policy=policy)
+        located = _located(args.swift_dir, policy, digest, seen.path)
     except NoObjectFile as error:
         print(error)
         return 1

@@ -53,6 +53,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("--auditor", action="store_true", help="auditors")
     add("--updater", action="store_true", help="updaters")
     add("--expirer", action="store_true", help="expirers")
+    add("--packed", action="store_true", help="volumes of packed devices; not in --all")
     add("--sharding", action="store_true", help="sharding")
     add("-u", "--unmounted", action="store_true", help="devices that are not mounted")
     add("-d", "--diskusage", action="store_true", help="how full the devices are")
@@ -133,7 +134,7 @@ def check_server_type(
     report.print_rule()
     for check in CHECKS:
         is_wanted = getattr(args, check.switch)
-        if server_type in check.types and (is_wanted or args.all):
+        if server_type in check.types and (is_wanted or (args.all and check.in_all)):
             check.run(context, report)
         elif is_wanted:
             report.print_line(f"Error: Can't check {check.noun_on(server_type)} servers.")

@@ -248,6 +248,7 @@ def _copied_while_locked(place: DatabasePath) -> Iterator[DatabasePath]:
 
 _CURL = 'curl -g -I -XHEAD "http://{server}/{device}/{part}/{target}"{policy} --path-as-is{mark}'
 _SSH = 'ssh {ip} "ls -lah ${{DEVICE:-/srv/node*}}/{device}/{below}"{mark}'
+_DUMP = 'ssh {ip} "swift-object-volumes dump --device {device} {hash}"{mark}'
 _NOTE = (
     "note: `/srv/node*` is used as default value of `devices`, "
     "the real value is set in the config file on each storage node."
@@ -273,6 +274,8 @@ class Located:
     places: tuple[HoldingNode, ...]
     #: The policy that requests must name.
     policy_index: int | None = None
+    #: True if nodes may have the object in a volume, which ``ls`` does not show.
+    may_be_packed: bool = False
 
     def lines(self) -> Iterator[str]:
         """Yield the block as it is printed."""
@@ -288,6 +291,17 @@ class Located:
         yield from ("", "", "Use your own device location of servers:")
         yield 'such as "export DEVICE=/srv/node"'
         yield from (self._ssh(*place) for place in self.places)
+        if self.may_be_packed and self.hash is not None:
+            yield from ("", "Where the policy has the packed engine:")
+            yield from (
+                _DUMP.format(
+                    ip=node.ip,
+                    device=node.device,
+                    hash=self.hash,
+                    mark=" # [Handoff]" if is_handoff else "",
+                )
+                for node, is_handoff in self.places
+            )
         yield from ("", _NOTE)
 
     def _curl(self, node: Node, is_handoff: bool) -> str:

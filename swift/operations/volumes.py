@@ -5,16 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 
 from swift.base.errors import ConfigError
 from swift.operations.packed import PackedNode
 from swift.policy.policy import Policy
+from swift.store.lmdbindex import Index
 from swift.store.metadata import BadMetadata, decode_metadata
+from swift.store.packed import rows
 from swift.store.packed.compaction import Compactor, volume_uses
 from swift.store.packed.device import DIRECTORY, PackedDevice
+from swift.store.packed.entry import EXPLICIT, Entry, decode_entries
 from swift.store.packed.objects import HEAD_BYTES
 from swift.store.packed.opening import IndexOpening
 from swift.store.packed.record import ALIGNMENT, BadRecord, Header, Position
+from swift.store.packed.rows import Spaces
 from swift.store.packed.verify import all_entries
 from swift.store.packed.volumes import OpenVolume, StoredRecord
 
@@ -122,9 +127,7 @@ def object_records(
 ) -> Iterator[Facts]:
     """Yield what the index has of an object in any partition, with its metadata. Raises OSError."""
     wanted = {policy.index for policy in policies}
-    for key, entries in all_entries(device):
-        if not key.endswith(object_hash):
-            continue
+    for entries in device.read_index(partial(_entries_of, object_hash, sorted(wanted))):
         for entry in entries:
             try:
                 record = device.read(entry, entry.read_bytes)
@@ -139,10 +142,34 @@ def object_records(
                 }
                 yield facts
                 continue
-            if record.header.policy in wanted:
-                # An archive became durable after its record was written.
-                facts = {**record_facts(node, entry.position, record.header), "name": entry.name}
-                yield {**facts, "metadata": metadata_of(record), "problem": problem}
+            # An archive became durable after its record was written.
+            facts = {**record_facts(node, entry.position, record.header), "name": entry.name}
+            yield {**facts, "metadata": metadata_of(record), "problem": problem}
+
+
+def _entries_of(object_hash: bytes, policies: list[int], index: Index, spaces: Spaces) -> list[list[Entry]]:
+    """Return the entries of an object in all partitions."""
+    values = []
+    for policy in policies:
+        for prefix, bits in spaces.of_policy(index, policy):
+            if bits != EXPLICIT:
+                values.append(index.get(bytes((prefix,)) + object_hash))
+                continue
+            begin, end = bytes((prefix,)), bytes((prefix + 1,))
+            while some := index.items(begin, end, rows.SOME):
+                values.extend(value for key, value in some if key.endswith(object_hash))
+                begin = some[-1][0] + b"\0"
+    return [decode_entries(value) for value in values if value]
+
+
+def object_versions(
+    device: PackedDevice, object_hash: bytes, policies: list[Policy]
+) -> Iterator[StoredRecord]:
+    """Yield the records of an object in all partitions. Raises ``BadRecord``, FileNotFoundError, OSError."""
+    wanted = sorted(policy.index for policy in policies)
+    for entries in device.read_index(partial(_entries_of, object_hash, wanted)):
+        for entry in entries:
+            yield device.read(entry, entry.read_bytes)
 
 
 def _problem(record: StoredRecord) -> str | None:

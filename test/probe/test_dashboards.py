@@ -32,6 +32,7 @@ ABSENT = {
     "swift_cache_tier_dropped_total": "the cache tier is not full",
     "swift_cache_tier_unproven_total": "all entries of the cache tier are proven",
     "swift_cache_tier_rejected_total": "the cache tier keeps all it reads",
+    "swift_packed_": "no policy has the packed engine",
     "node_filesystem_avail_bytes": "no device is a mount point",
     "node_filesystem_size_bytes": "no device is a mount point",
     'event="quarantines"': "nothing is damaged",

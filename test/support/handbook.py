@@ -33,6 +33,7 @@ DISKS = ("add-disk.md", "replace-disk.md", "nodes.md", "disasters.md", "operatin
 SERVICE = (
     *("policies.md", "part-power.md", "sharding.md", "limits.md", "monitoring.md", "usage.md"),
     "backup.md",
+    "packed.md",
 )
 KEYS = ("tls.md", "keystone.md", "encryption.md", "upgrade.md")
 CLUSTER = "howto/first-cluster.md"

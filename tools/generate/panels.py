@@ -291,6 +291,17 @@ STORAGE = Dashboard(
             *("Open connections", "short", "Connections of proxies and daemons."),
             (f"sum by (instance) (swift_http_connections{{{HERE}}})", "{{instance}}"),
         ),
+        _graph(
+            *(
+                "Volumes of packed devices",
+                "bytes",
+                "Live and dead records; the compactor returns dead ones.",
+            ),
+            *(
+                (f"sum by (instance, device) (swift_packed_{name}_bytes{{{HERE}}})", f"{{{{device}}}} {name}")
+                for name in ("live", "dead", "index")
+            ),
+        ),
     ),
     f"{_BACKEND}_count",
 )

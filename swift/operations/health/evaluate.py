@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import IntEnum
 from typing import Any
 
@@ -24,6 +24,9 @@ CRITICAL_FULL_PERCENT = 95.0
 #: A replicator that has completed nothing for so long is not at work.
 STALE_S = 6 * 3600.0
 CLOCK_S = 5.0
+#: Volumes of a device are reported when so much of them is dead.
+DEAD_PERCENT = 60.0
+DEAD_BYTES = 10_000_000_000
 #: An I/O error is reported for so long.
 ERRORS_S = 86400.0
 MINUTE_S = 60.0
@@ -89,6 +92,21 @@ class DeviceErrors:
     error: str
 
 
+@dataclass(frozen=True)
+class PackedSpaceReport:
+    """Space of a device of the packed engine, bytes."""
+
+    volumes: int
+    live: int
+    dead: int
+    index: int
+
+    @property
+    def is_mostly_dead(self) -> bool:
+        """Return True if the compactor does not keep up."""
+        return self.dead > DEAD_BYTES and self.dead > (self.dead + self.live) * DEAD_PERCENT / 100
+
+
 @dataclass
 class ClusterSnapshot:
     """Responses of the servers, by type and host; a server in no mapping did not respond."""
@@ -113,6 +131,8 @@ class ClusterSnapshot:
     drive_errors: dict[Host, int] = field(default_factory=dict)
     #: Host → device → its entry in ``/recon/deviceerrors``.
     device_errors: dict[Host, dict[str, DeviceErrors]] = field(default_factory=dict)
+    #: Host → device of the packed engine → its space.
+    packed: dict[Host, dict[str, PackedSpaceReport]] = field(default_factory=dict)
     #: Host → names of ring files that differ from those here.
     other_rings: dict[Host, Sequence[str]] = field(default_factory=dict)
     #: Host → seconds by which its clock differs.
@@ -281,6 +301,7 @@ def evaluate(
         *_full_device_problems(snapshot),
         *_capacity_problems(capacity),
         *_failing_device_problems(snapshot, now_s),
+        *_dead_space_problems(snapshot),
         *_other_problems(snapshot),
     ]
     problems.sort(key=lambda problem: -_SEVERITY_RANK.index(problem.level))
@@ -291,6 +312,11 @@ def evaluate(
             f"{host}/{device}": errors.count
             for host, found in snapshot.device_errors.items()
             for device, errors in found.items()
+        },
+        "packed_devices": {
+            f"{host}/{device}": asdict(space)
+            for host, found in snapshot.packed.items()
+            for device, space in found.items()
         },
         "quarantined": {
             kind: sum(int(each.get(kind) or 0) for each in snapshot.quarantined.values())
@@ -549,6 +575,24 @@ def _failing_device_problems(snapshot: ClusterSnapshot, now_s: float) -> list[Pr
             Severity.WARNING,
             f"{_count_text(len(names), 'device')} with I/O errors in the last day: {_list_some(names)}",
             "read the kernel's log about them; unmount or replace a device that goes on failing",
+        )
+    ]
+
+
+def _dead_space_problems(snapshot: ClusterSnapshot) -> list[Problem]:
+    names = [
+        f"{host.ip}/{device} ({space.dead / 1e9:.0f} GB)"
+        for host, found in snapshot.packed.items()
+        for device, space in found.items()
+        if space.is_mostly_dead
+    ]
+    if not names:
+        return []
+    return [
+        Problem(
+            Severity.WARNING,
+            f"{_count_text(len(names), 'device')} whose volumes are mostly dead: {_list_some(names)}",
+            "see that swift-object-compactor runs there, and raise its bytes_per_second",
         )
     ]
 

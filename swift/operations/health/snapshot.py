@@ -12,7 +12,7 @@ from hashlib import md5
 from typing import TypeGuard
 
 from swift.operations.health.copies import parse_host_copies
-from swift.operations.health.evaluate import ClusterSnapshot, DeviceErrors
+from swift.operations.health.evaluate import ClusterSnapshot, DeviceErrors, PackedSpaceReport
 from swift.operations.recon.client import Host, ReconClient, ReconReply, unique_hosts
 from swift.platform.regularfiles import read_through_links
 from swift.policy.policy import Policies
@@ -116,6 +116,19 @@ def _record_objects(client: ReconClient, hosts: Sequence[Host], snapshot: Cluste
         snapshot.drive_errors[reply.host] = _count(reply.content, "drive_audit_errors")
     for reply, said in _mappings(client.recon(hosts, "quarantined")):
         snapshot.quarantined[reply.host] = _numbers_of(said)
+    # Nodes of OpenStack Swift do not have it.
+    for reply, said in _mappings(client.recon(hosts, "compactor/object")):
+        snapshot.packed[reply.host] = _packed_spaces(said.get("object_packed_devices"))
+
+
+def _packed_spaces(said: object) -> dict[str, PackedSpaceReport]:
+    """Parse the space of packed devices; drop unusable values."""
+    found = {}
+    for device, facts in said.items() if isinstance(said, dict) else ():
+        if isinstance(facts, dict):
+            numbers = [_count(facts, name) for name in ("volumes", "live_bytes", "dead_bytes", "index_bytes")]
+            found[str(device)] = PackedSpaceReport(*numbers)
+    return found
 
 
 def _mappings(replies: Sequence[ReconReply]) -> Iterator[tuple[ReconReply, Mapping[str, object]]]:

@@ -225,6 +225,21 @@ def check_expirer(context: CheckContext, report: ReconReport) -> None:
         report.stats(key, _values(replies, key))
 
 
+def check_packed(context: CheckContext, report: ReconReport) -> None:
+    """Report the volumes of packed devices. Nodes without such devices have no figures."""
+    report.print_heading("Checking volumes of packed devices")
+    replies = context.recon("compactor/object", report)
+    devices = [
+        facts
+        for reply in replies
+        if isinstance(found := reply.content.get("object_packed_devices"), Mapping)
+        for facts in found.values()
+        if isinstance(facts, Mapping)
+    ]
+    for key in ("volumes", "live_bytes", "dead_bytes", "index_bytes"):
+        report.stats(f"packed_{key}", [_number(facts.get(key)) for facts in devices])
+
+
 def check_sharding(context: CheckContext, report: ReconReport) -> None:
     """Report the last passes of the sharders."""
     report.print_heading("Checking on sharders")
@@ -430,6 +445,8 @@ class Check:
     types: tuple[str, ...] = ("account", "container", "object")
     #: Checks that only this type of server has.
     noun: str = ""
+    #: True if ``--all`` has it: servers of OpenStack Swift answer it as well.
+    in_all: bool = True
 
     def noun_on(self, server_type: str) -> str:
         """Return the same with the types, for an error."""
@@ -446,6 +463,7 @@ CHECKS = (
     Check("auditor", check_auditor),
     Check("updater", check_updater, ("container", "object"), "updaters"),
     Check("expirer", check_expirer, _OBJECT, "expirer"),
+    Check("packed", check_packed, _OBJECT, "volumes", in_all=False),
     Check("sharding", check_sharding, ("container",), "sharding"),
     Check("reconstruction", check_reconstruction, _OBJECT, "reconstruction stats"),
     Check("validate_servers", check_servers),

@@ -109,6 +109,11 @@ class StoredRecord:
         self._offset = offset
 
     @property
+    def position(self) -> Position:
+        """Position of the record."""
+        return Position(self.volume.number, self._offset // ALIGNMENT)
+
+    @property
     def has_body(self) -> bool:
         """True if the whole body is in memory."""
         return len(self._body) == self.header.body_bytes

@@ -80,3 +80,20 @@ def test_files_that_cannot_be_read_are_one_line(etc, capsys, file):
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("swift-get-nodes: ")
     assert file in line
+
+
+def test_nodes_with_the_packed_engine_have_a_command_of_their_own(etc, capsys):
+    conf = (etc / "swift.conf").read_text()
+    words = ["-d", str(etc), "-P", "gold", "AUTH_test/c/o"]
+
+    def dumps(*more):
+        assert main([*words, *more]) == 0
+        return [line for line in capsys.readouterr().out.splitlines() if "swift-object-volumes dump" in line]
+
+    assert dumps() == []
+    lines = dumps("--packed")
+    assert len(lines) == 5 and lines[0].startswith("ssh 10.0.0.") and "--device sda" in lines[0]
+    for engine, count in (("egg:swift#replication.packed", 5), ("egg:other#engine", 0)):
+        option = f"name = gold\ndiskfile_module = {engine}\n"
+        (etc / "swift.conf").write_text(conf.replace("name = gold\n", option))
+        assert len(dumps()) == count

@@ -9,7 +9,9 @@ import pytest
 from swift.cli.object_info import NoObjectFile, lines, main, read_object_file
 from swift.platform.disk import Disk
 from swift.store.metadata import write_metadata
+from test.contract.test_store import NOW_S, key_of, put, ts
 from test.support.peer import SWIFT_CONF, make_rings
+from test.unit.operations.test_repacking import PackedNodeBench
 
 BODY = b"content"
 METADATA = {
@@ -154,3 +156,37 @@ def test_without_a_file_or_a_cluster_the_exit_status_is_one(tmp_path, file, caps
     assert main([]) == 1 and "usage" in capsys.readouterr().out
     assert main([file(), "-d", str(tmp_path / "none")]) == 1
     assert capsys.readouterr().err.startswith("swift-object-info: ")
+
+
+@pytest.fixture
+def packed(tmp_path):
+    node = PackedNodeBench(tmp_path)
+    node.opened = node.open()
+    yield node
+    node.opened.close()
+
+
+def test_packed_objects_are_shown_with_their_position(packed, capsys):
+    small, large = key_of("small"), key_of("large")
+    put(packed.opened.store, small, ts(NOW_S), b"x" * 100)
+    put(packed.opened.store, large, ts(NOW_S), b"x" * 5000)
+    words = ["-c", str(packed.conf), "-d", str(packed.root)]
+    for key, size in ((small, 100), (large, 5000)):
+        for name in (str(key.path), key.hash):
+            assert main([*words, "sda", name]) == 0
+            text = capsys.readouterr().out
+            assert "Record: data at " in text and "of volume 1, partition 7" in text
+            assert f"Content-Length: {size} (valid)" in text and "(valid)" in text
+            assert f"Path: {key.path}" in text
+        assert main([*words, "--format", "json", "sda", key.hash]) == 0
+        (facts,) = json.loads(capsys.readouterr().out)
+        assert facts["etag_is_valid"] and facts["record"]["volume"] == 1
+
+
+def test_packed_objects_that_are_not_there_are_one_line(packed, capsys):
+    packed.opened.devices.device("sda")
+    words = ["-c", str(packed.conf), "-d", str(packed.root)]
+    for more in (["sda", "AUTH_a/c/none"], ["sdz", "AUTH_a/c/none"], ["sda", "nonsense"]):
+        assert main([*words, *more]) == 1
+        told = capsys.readouterr()
+        assert len((told.out + told.err).splitlines()) == 1

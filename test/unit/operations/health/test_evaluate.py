@@ -5,6 +5,7 @@ import pytest
 from swift.operations.health.evaluate import (
     ClusterSnapshot,
     DeviceErrors,
+    PackedSpaceReport,
     Severity,
     absence_test,
     count_ring_copies,
@@ -100,6 +101,18 @@ def test_a_full_device_that_three_servers_tell_of_is_one_device(view):
 
 def test_directories_that_are_no_mount_points_count_where_none_is(view):
     assert health_of(view, heard_of(unmounted=HOSTS)).level is Severity.OK
+
+
+def test_devices_whose_volumes_are_mostly_dead_are_told(view):
+    snapshot = heard_of()
+    snapshot.packed[HOSTS[0]] = {
+        "sda": PackedSpaceReport(40, 5 * 10**9, 35 * 10**9, 10**6),
+        "sdb": PackedSpaceReport(40, 35 * 10**9, 5 * 10**9, 10**6),
+        "sdc": PackedSpaceReport(1, 0, 10**9, 10**6),
+    }
+    health = health_of(view, snapshot)
+    assert texts(health) == ["1 device whose volumes are mostly dead: 10.0.0.1/sda (35 GB)"]
+    assert health.as_json()["packed_devices"][f"{HOSTS[0]}/sdb"]["dead"] == 5 * 10**9
 
 
 def test_what_is_old_full_or_differs_is_told(view):

@@ -6,7 +6,7 @@ import pytest
 
 from swift.cluster.transport import BackendResponse, TransportError
 from swift.compose import cluster_of
-from swift.operations.health.evaluate import evaluate
+from swift.operations.health.evaluate import PackedSpaceReport, evaluate
 from swift.operations.health.snapshot import load_rings, take_snapshot
 from swift.operations.recon.client import Host, ReconClient
 from test.support.peer import SWIFT_CONF, make_rings
@@ -26,6 +26,9 @@ GOOD = {
     "async": {"async_pending": 7, "async_pending_last": 1000.5},
     "driveaudit": {"drive_audit_errors": 0},
     "deviceerrors/object": {"device_errors": {"sda": {"errors": 4, "last": NOW_S, "error": "EIO"}}},
+    "compactor/object": {
+        "object_packed_devices": {"sda": {"volumes": 1, "live_bytes": 2, "dead_bytes": 3, "index_bytes": 4}}
+    },
     "quarantined": {"objects": 2, "containers": 0, "accounts": 0, "policies": {"0": {"objects": 2}}},
 }
 #: JSON that no server should say.
@@ -49,6 +52,8 @@ NONSENSE = [
     ],
     {"/srv/node": [["sda"], 7, None]},
     {"device_errors": 7},
+    {"object_packed_devices": 7},
+    {"object_packed_devices": {"sda": None, "sdb": {"dead_bytes": "x", "live_bytes": 1e999}}},
     {"device_errors": {"sda": None, "sdb": {"errors": "x", "last": 1}, "sdc": {"errors": 1, "last": 1e999}}},
 ]
 
@@ -103,6 +108,7 @@ def test_every_server_of_a_ring_is_asked_and_what_it_says_is_kept(etc):
     assert snapshot.async_counted[WELL] == 1000
     assert snapshot.async_pending[WELL] == 7 and snapshot.quarantined[WELL]["objects"] == 2
     assert snapshot.replication["object", WELL]["object_replication_time"] == 2.0
+    assert snapshot.packed[WELL] == {"sda": PackedSpaceReport(1, 2, 3, 4)}
 
 
 def test_a_server_that_is_down_is_silent_and_not_asked_for_more(etc):

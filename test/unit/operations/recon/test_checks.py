@@ -192,3 +192,18 @@ def _paths_of(ask, switch, server_type):
 def test_what_cannot_be_checked_on_a_type_is_told_in_words():
     assert BY_SWITCH["updater"].noun_on("account") == "updaters on account"
     assert BY_SWITCH["sharding"].noun_on("object") == "sharding on non container"
+
+
+def test_volumes_of_packed_devices_are_added_up(ask):
+    said = {
+        (1, "/recon/compactor/object"): {
+            "object_packed_devices": {
+                "sda": {"volumes": 3, "live_bytes": 20, "dead_bytes": 10, "index_bytes": 1},
+                "sdb": {"volumes": 1, "live_bytes": 5, "dead_bytes": 0, "index_bytes": 1},
+            }
+        },
+        (2, "/recon/compactor/object"): {"object_packed_devices": None},
+    }
+    facts, _lines = ask("packed", said)
+    assert (facts["packed_volumes"]["total"], facts["packed_dead_bytes"]["total"]) == (4, 10)
+    assert not BY_SWITCH["packed"].in_all
