@@ -109,11 +109,20 @@ class Compactor:
         if volume is None:
             report.reason = "a process appends to it"
             return report
+        # Records that never count: what they say of others is wrong.
+        refused = self._device.read_index(lambda index, _spaces: rows.unwanted_units(index, number))
+        row = self._device.read_index(lambda index, _spaces: rows.read_volume(index, number))
+        tail = self._device.volumes.scan(volume, row.end // ALIGNMENT)
+        if any(at.unit not in refused and header.kind is not Kind.UNWANTED for at, header in tail):
+            report.reason = "the index does not have all of its records"
+            return report
         self.look()
         batch: list[tuple[Position, Header]] = []
         size = 0
         for position, header in self._device.volumes.scan(volume, 0):
             self._pace(header.total_bytes)
+            if position.unit in refused:
+                continue
             batch.append((position, header))
             size += header.total_bytes
             if len(batch) >= BATCH_RECORDS or size >= BATCH_BYTES:

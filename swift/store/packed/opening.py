@@ -125,11 +125,12 @@ class IndexOpening:
     @contextmanager
     def unused(self, directory: str) -> Iterator[None]:
         """Keep other processes from opening an index; raises ``IndexInUse`` if one has it open, OSError."""
-        memory = self._memory(directory)
+        memory, place = self._memory(directory), self.path(directory)
         os.makedirs(memory, exist_ok=True)
         check_owner(memory)
+        os.makedirs(place, exist_ok=True)
         with held(f"{memory}/{_LOCK}"):
-            fd = os.open(f"{memory}/{_USERS}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fd = os.open(f"{place}/{_USERS}", _FLAGS, 0o600)
             try:
                 if not _is_alone(fd):
                     raise IndexInUse(f"other processes have {directory} open; stop them first")
