@@ -303,7 +303,10 @@ class Volumes:
         begin, window = 0, b""
         while offset + HEADER_BYTES <= size:
             if offset < begin or offset + HEADER_BYTES > begin + len(window):
-                begin, window = offset, volume.read(offset, min(SCAN_BYTES, size - offset))
+                begin, length = offset, min(SCAN_BYTES, size - offset)
+                # Reading in order alone asks for little at a time.
+                self._disk.prefetch(volume.fd, offset, length)
+                window = volume.read(offset, length)
                 if len(window) < HEADER_BYTES:
                     return
             at = offset - begin
