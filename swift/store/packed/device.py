@@ -105,7 +105,8 @@ class PackedDevice:
         self.index, self.spaces = self._opened()
         with self._writing:
             self._disown()
-        self._unindexed: set[int] = set()
+        #: Policy → True if there may be files that the index does not have.
+        self._unindexed: dict[int, bool] = {}
         self._as_files: set[int] = set()
         self._learn()
 
@@ -123,7 +124,7 @@ class PackedDevice:
         numbers = (name.removeprefix(_AS_FILES) for name in names if name.startswith(_AS_FILES))
         # Not in the index, which a power cut takes away: the file engine sees no records.
         self._as_files = {int(number) for number in numbers if is_digits(number)}
-        self._unindexed = self.read_index(lambda index, _spaces: rows.unindexed_policies(index))
+        self._unindexed = self.read_index(lambda index, _spaces: rows.known_policies(index))
 
     def keeps_as_files(self, policy: int) -> bool:
         """Return True if new objects of a policy are files, for the file engine."""
@@ -146,13 +147,33 @@ class PackedDevice:
 
     def is_indexed(self, policy: int) -> bool:
         """Return True if the index has every file of a policy."""
-        return policy not in self._unindexed and policy not in self._as_files
+        return policy not in self._as_files and not self._is_unindexed(policy)
+
+    def _is_unindexed(self, policy: int) -> bool:
+        """Return True if there may be files of a policy that the index does not have. Raises OSError."""
+        known = self._unindexed.get(policy)
+        return self._meet(policy) if known is None else known
+
+    def _meet(self, policy: int) -> bool:
+        """Note, when a policy is packed for the first time, if the file engine has had it before."""
+
+        def look(index: Index, _spaces: Spaces) -> bool:
+            with index.writing() as writing:
+                known = rows.known_policies(writing).get(policy)
+                if known is None:
+                    known = policy in self._policies_with_files()
+                    rows.set_unindexed(writing, policy, known)
+                return known
+
+        with self._writing:
+            found = self._unindexed[policy] = self.read_index(look)
+        return found
 
     def may_have_unindexed(self, policy: int, partition: int) -> bool:
         """Return True if there may be files of a partition that the index does not have. Raises OSError."""
         if policy in self._as_files:
             return True
-        if policy not in self._unindexed:
+        if not self._is_unindexed(policy):
             return False
         return not self.read_index(lambda index, _spaces: rows.is_adopted(index, policy, partition))
 
