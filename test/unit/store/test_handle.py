@@ -69,7 +69,8 @@ def test_a_method_is_bound_once(handle):
     [
         # These are for as_call functions, or say nothing about the disk.
         (ObjectStore, StoreHandle, {"capabilities", "run", "edit", "reserve"}),
-        (Maintenance, MaintenanceHandle, set()),
+        # The device's handle has it, list by list.
+        (Maintenance, MaintenanceHandle, {"locations_in"}),
         (PendingUpdates, UpdatesHandle, set()),
     ],
 )
