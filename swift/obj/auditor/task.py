@@ -237,7 +237,7 @@ class AuditPass(DevicePassBase):
 
     def _parts(self, policy: Policy) -> list[str]:
         """Return the parts of the device in which bodies of a policy are read best; empty: partitions."""
-        if not self._task.kind.full or self._task.selection.partitions:
+        if self._task.selection.partitions:
             return []
         try:
             return self._store(policy).maintenance.reading_order(self._device, policy)

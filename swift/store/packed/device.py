@@ -38,7 +38,8 @@ from swift.store.packed.volumes import Appender, OpenVolume, StoredRecord, Volum
 DIRECTORY = "packed"
 _LOCK = "lock"
 _OPENING = "opening"
-_UNINDEXED = "unindexed-"
+#: With the index of a policy: there may be files that no record is about, or there are none.
+_UNINDEXED, _INDEXED = "unindexed-", "indexed-"
 #: With the index of a policy: its objects are kept as files, because the file engine is to take over.
 _AS_FILES = "as-files-"
 #: A process that opens a device may wait for another one that makes the index again.
@@ -107,7 +108,8 @@ class PackedDevice:
         #: True when the directory of the engine is another one now: the device was wiped or replaced.
         self.is_stale = False
         self._identity = self._directory_identity()
-        self._unindexed: set[int] = set()
+        #: Policy → True if there may be files that the index does not have.
+        self._unindexed: dict[int, bool] = {}
         self._as_files: set[int] = set()
         try:
             self.index, self.spaces = self._opened()
@@ -135,7 +137,7 @@ class PackedDevice:
         numbers = (name.removeprefix(_AS_FILES) for name in names if name.startswith(_AS_FILES))
         # Not in the index, which a power cut takes away: the file engine sees no records.
         self._as_files = {int(number) for number in numbers if is_digits(number)}
-        self._unindexed = self.read_index(lambda index, _spaces: rows.unindexed_policies(index))
+        self._unindexed = self.read_index(lambda index, _spaces: rows.known_policies(index))
 
     def keeps_as_files(self, policy: int) -> bool:
         """Return True if new objects of a policy are files, for the file engine."""
@@ -150,6 +152,7 @@ class PackedDevice:
         """Keep new objects of a policy as records from now on, durably. Raises OSError."""
         if policy in self._as_files:
             # The file engine may have changed every file meanwhile.
+            self._mark(policy, True)
             self.change_index(lambda writing: rows.set_unindexed(writing, policy, True))
             with suppress(FileNotFoundError):
                 self._disk.unlink(f"{self.directory}/{_AS_FILES}{policy}")
@@ -158,18 +161,62 @@ class PackedDevice:
 
     def is_indexed(self, policy: int) -> bool:
         """Return True if the index has every file of a policy."""
-        return policy not in self._unindexed and policy not in self._as_files
+        return policy not in self._as_files and not self._is_unindexed(policy)
+
+    def _is_unindexed(self, policy: int) -> bool:
+        """Return True if there may be files of a policy that the index does not have. Raises OSError."""
+        known = self._unindexed.get(policy)
+        return self._meet(policy) if known is None else known
+
+    def _meet(self, policy: int) -> bool:
+        """Note, when a policy is packed for the first time, if the file engine has had it before.
+
+        That is said by a file as well: the index may be lost, and a file without a record may also be one
+        that was superseded.
+        """
+        with self._writing:
+            with file_lock(self._disk, f"{self.directory}/{_OPENING}", OPENING_TIMEOUT_S):
+                known = self._marks().get(policy)
+                if known is None:
+                    known = policy in self._policies_with_files()
+                    self._mark(policy, known)
+            self.change_index(lambda writing: rows.set_unindexed(writing, policy, known))
+            self._unindexed[policy] = known
+        return known
+
+    def _marks(self) -> dict[int, bool]:
+        """Return the policies that were packed here: True if there may be files without records.
+
+        Raises OSError.
+        """
+        found: dict[int, bool] = {}
+        for name in self._disk.listdir(self.directory):
+            for prefix, is_unindexed in ((_INDEXED, False), (_UNINDEXED, True)):
+                if name.startswith(prefix) and is_digits(name.removeprefix(prefix)):
+                    policy = int(name.removeprefix(prefix))
+                    found[policy] = found.get(policy, False) or is_unindexed
+        return found
+
+    def _mark(self, policy: int, is_unindexed: bool) -> None:
+        """Set what ``_marks`` returns of a policy, durably. Raises OSError."""
+        new, old = (_UNINDEXED, _INDEXED) if is_unindexed else (_INDEXED, _UNINDEXED)
+        replace_file(self._disk, f"{self.directory}/{new}{policy}", b"")
+        with suppress(FileNotFoundError):
+            self._disk.unlink(f"{self.directory}/{old}{policy}")
+        sync_directory(self._disk, self.directory)
 
     def may_have_unindexed(self, policy: int, partition: int) -> bool:
         """Return True if there may be files of a partition that the index does not have. Raises OSError."""
         if policy in self._as_files:
             return True
-        if policy not in self._unindexed:
+        if not self._is_unindexed(policy):
             return False
         return not self.read_index(lambda index, _spaces: rows.is_adopted(index, policy, partition))
 
     def object_bytes_max(self, policy: int) -> int:
-        """Return the largest size of a packed body; -1 while everything is kept as files."""
+        """Return the largest size of a packed body; -1 while everything is kept as files. Raises OSError."""
+        # Before this engine makes a directory of the policy itself.
+        self._is_unindexed(policy)
         return -1 if policy in self._as_files else self.rules.object_bytes_max
 
     def look(self) -> None:
@@ -191,7 +238,6 @@ class PackedDevice:
         with file_lock(self._disk, f"{self.directory}/{_OPENING}", OPENING_TIMEOUT_S):
             index = self._open_index(self.directory)
             try:
-                self._mark_unindexed()
                 identity = self.volumes.identity()
                 if rows.owner(index) not in (None, identity):
                     self._notice(f"the index of {self.path} is of other volumes; it is made again")
@@ -205,28 +251,10 @@ class PackedDevice:
                 raise
         return index, spaces
 
-    def _unindexed_marks(self) -> list[int]:
-        """Return the policies of which there may be files that no record is about. Raises OSError."""
-        names = self._disk.listdir(self.directory)
-        return [int(name[len(_UNINDEXED) :]) for name in names if name.startswith(_UNINDEXED)]
-
-    def _mark_unindexed(self) -> None:
-        """Note of which policies the file engine may have written files; before this engine writes anything.
-
-        That is said by files of their own: the index may be lost, and a file without a record may also be
-        one that was superseded. Raises OSError.
-        """
-        if self.volumes.has_identity() or self.volumes.numbers():
-            return
-        for policy in self._policies_with_files():
-            replace_file(self._disk, f"{self.directory}/{_UNINDEXED}{policy}", b"")
-
     def set_indexed(self, policy: int) -> None:
         """Note that every file of a policy has a record. Raises OSError."""
         self.change_index(lambda writing: rows.set_unindexed(writing, policy, False))
-        with suppress(FileNotFoundError):
-            self._disk.unlink(f"{self.directory}/{_UNINDEXED}{policy}")
-        sync_directory(self._disk, self.directory)
+        self._mark(policy, False)
         self._learn()
 
     def _policies_with_files(self) -> list[int]:
@@ -244,7 +272,7 @@ class PackedDevice:
         never = [each.position for each in self._unwanted]
         recovery = Recovery(self._disk, self.volumes, index, spaces, self._notice, never)
         if not rows.is_complete(index):
-            recovery.rebuild(identity, self._unindexed_marks())
+            recovery.rebuild(identity, self._marks())
         appender = self._appender
         if appender is not None:
             recovery.replay_own(appender)

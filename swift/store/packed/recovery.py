@@ -7,8 +7,9 @@ the last one is durable. So only the last batch of a volume can be torn, and onl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import NamedTuple
 
 from swift.platform.disk import Disk
@@ -23,6 +24,7 @@ from swift.store.packed.volumes import Appender, OpenVolume, StoredRecord, Volum
 
 #: Records that are put into the index at a time.
 BATCH = 20_000
+_NONE: Mapping[int, bool] = MappingProxyType({})
 _WITH_ENTRY = (Kind.DATA, Kind.META, Kind.TOMBSTONE)
 
 
@@ -73,10 +75,10 @@ class Recovery:
         #: Volumes with something that does not count.
         self._closed: set[int] = set()
 
-    def rebuild(self, identity: bytes, policies: Iterable[int] = ()) -> None:
+    def rebuild(self, identity: bytes, unindexed: Mapping[int, bool] = _NONE) -> None:
         """Index every record of every volume; ``identity`` is that of the volumes.
 
-        Of ``policies`` there are directories of the file engine.
+        ``unindexed`` tells of policies if there may be files without records.
         """
         with self._index.writing() as writing:
             rows.set_owner(writing, identity)
@@ -97,8 +99,8 @@ class Recovery:
         self._flush()
         self._finish()
         with self._index.writing() as writing:
-            for policy in policies:
-                rows.set_unindexed(writing, policy, True)
+            for policy, is_unindexed in unindexed.items():
+                rows.set_unindexed(writing, policy, is_unindexed)
             rows.set_complete(writing)
 
     def replay_tails(self, mine: int | None = None) -> list[Unwanted]:

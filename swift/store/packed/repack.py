@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from hashlib import md5
 
+from swift.base.digits import is_digits
 from swift.green import pause
 from swift.platform.disk import Disk
 from swift.platform.locks import file_lock
@@ -23,8 +24,8 @@ from swift.policy.policy import Policy
 from swift.store.api import ObjectKey
 from swift.store.core import EngineCore, FileDraft
 from swift.store.errors import Damaged
-from swift.store.hashes import HASHES_FILE
-from swift.store.layout import partition_dir
+from swift.store.hashes import HASHES_FILE, JOURNAL_FILE
+from swift.store.layout import objects_dir, partition_dir
 from swift.store.maintenance import FileMaintenance
 from swift.store.metadata import decode_metadata, read_metadata_blob
 from swift.store.packed import rows
@@ -41,6 +42,8 @@ from swift.store.reader import ANY_NAME
 #: Called after each object with the bytes that were converted, to slow a conversion down.
 Pace = Callable[[int], None]
 _LOCK = "repacking"
+#: Files of a partition that only the file engine writes.
+_HASHES = (HASHES_FILE, JOURNAL_FILE)
 
 
 @dataclass(slots=True)
@@ -133,9 +136,21 @@ class Repacker:
         with file_lock(self._core.disk, f"{self._device.directory}/{_LOCK}-{policy}", 0.0):
             if packs:
                 self._device.keep_packed(policy)
+                if self._device.is_indexed(policy) and self._has_changed_as_files():
+                    self._device.change_index(lambda writing: rows.set_unindexed(writing, policy, True))
+                    self._device.refresh()
             else:
                 self._device.keep_as_files(policy)
             yield from self._passes(packs)
+
+    def _has_changed_as_files(self) -> bool:
+        """Return True if the file engine was used although records were there."""
+        path = objects_dir(self._device.path, self._policy)
+        try:
+            names = self._core.disk.listdir(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return any(has_hashes(self._core.disk, f"{path}/{name}") for name in names if is_digits(name))
 
     def _passes(self, packs: bool) -> Iterator[RepackReport]:
         policy = self._policy.index
@@ -196,8 +211,9 @@ class Repacker:
     def _forget_hashes(self, partition: int) -> None:
         """Remove the file engine's cache of suffix hashes, which no process keeps current now."""
         path = partition_dir(self._device.path, self._policy, str(partition))
-        with suppress(FileNotFoundError, NotADirectoryError):
-            self._core.disk.unlink(f"{path}/{HASHES_FILE}")
+        for name in _HASHES:
+            with suppress(FileNotFoundError, NotADirectoryError):
+                self._core.disk.unlink(f"{path}/{name}")
 
     def _must_change(self, place: Place, entry: Entry, packs: bool) -> bool:
         if not packs or not entry.external:
@@ -279,6 +295,14 @@ class Repacker:
 
     def __repr__(self) -> str:
         return f"Repacker({self._name!r}, {self._policy.name!r})"
+
+
+def has_hashes(disk: Disk, partition_path: str) -> bool:
+    """Return True if the file engine has hashed or changed a partition since it was packed."""
+    try:
+        return not set(_HASHES).isdisjoint(disk.listdir(partition_path))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 def read_file(disk: Disk, path: str, size_max: int) -> tuple[bytes, int, bytes | None]:

@@ -157,19 +157,15 @@ def set_complete(writing: Writing) -> None:
     writing.put(_COMPLETE, FORMAT)
 
 
-def unindexed_policies(index: ReadsIndex) -> set[int]:
-    """Return the policies of which there may be files that the index does not have."""
+def known_policies(index: ReadsIndex) -> dict[int, bool]:
+    """Return the policies of which it is known if there may be files that the index does not have."""
     found = _all(index, _UNINDEXED, META_SPACE + b"v")
-    return {_NUMBER.unpack(key[2:])[0] for key, _value in found}
+    return {_NUMBER.unpack(key[2:])[0]: value == b"1" for key, value in found}
 
 
 def set_unindexed(writing: Writing, policy: int, is_unindexed: bool) -> None:
     """Note whether there may be files of a policy that the index does not have, in any partition."""
-    key = _UNINDEXED + _NUMBER.pack(policy)
-    if is_unindexed:
-        writing.put(key, b"1")
-    else:
-        writing.delete(key)
+    writing.put(_UNINDEXED + _NUMBER.pack(policy), b"1" if is_unindexed else b"0")
     for adopted, _value in _all(
         writing, _ADOPTED + _NUMBER.pack(policy), _ADOPTED + _NUMBER.pack(policy + 1)
     ):

@@ -16,6 +16,7 @@ from swift.store.packed import rows
 from swift.store.packed.compaction import CompactionReport, Compactor, volume_uses
 from swift.store.packed.devices import PackedDevices
 from swift.store.packed.place import Place, external_entry
+from swift.store.packed.repack import has_hashes
 from swift.store.reader import ANY_NAME
 
 
@@ -123,6 +124,12 @@ class PackedSpace:
         if opened.may_have_unindexed(policy.index, int(partition)):
             return 0
         path = f"{objects_dir(opened.path, policy)}/{partition}"
+        if has_hashes(self._devices.core.disk, path):
+            self._devices.core.notice(
+                f"{path} was changed by the file engine, so files without a record stay; run "
+                "swift-object-repack --to packed"
+            )
+            return 0
         for suffix in filter(is_suffix, self._names(path)):
             for name in self._names(f"{path}/{suffix}"):
                 if len(name) == 32 and name.endswith(suffix):

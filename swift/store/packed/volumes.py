@@ -155,14 +155,6 @@ class Volumes:
             return []
         return sorted(int(name[:8]) for name in names if _NAME.fullmatch(name))
 
-    def has_identity(self) -> bool:
-        """Return True if ``identity`` was called once. Raises OSError."""
-        try:
-            self._disk.stat(f"{self.directory}/{_IDENTITY}")
-        except FileNotFoundError:
-            return False
-        return True
-
     def identity(self) -> bytes:
         """Return what only these volumes have, made at first use: an index elsewhere may be of others.
 

@@ -69,6 +69,7 @@ def test_a_method_is_bound_once(handle):
     [
         # These are for as_call functions, or say nothing about the disk.
         (ObjectStore, StoreHandle, {"capabilities", "run", "edit", "reserve"}),
+        # The device's handle has it, list by list.
         (Maintenance, MaintenanceHandle, {"locations_in"}),
         (PendingUpdates, UpdatesHandle, set()),
     ],

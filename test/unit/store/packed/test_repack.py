@@ -149,6 +149,35 @@ def test_what_the_file_engine_did_in_between_is_seen_and_packed(bench, seed):
     assert bench.picture(bench.packed) == before
 
 
+def test_files_that_the_file_engine_wrote_beside_records_are_kept_and_can_be_packed(bench):
+    """The engine was changed in swift.conf without a conversion, and changed back."""
+    put(bench.packed, KEYS[0], ts(NOW_S), b"a record")
+    put(bench.packed, KEYS[2], ts(NOW_S), b"x" * 3000)
+    bench.repack(packs=True, policies=(GOLD,))
+    put(bench.files, KEYS[4], ts(NOW_S), b"a file")
+    assert bench.packed.space.remove_orphans("sda", "7", GOLD, NOW_S * 2) == 0
+    bench.repack(packs=True, policies=(GOLD,))
+    assert read(bench.packed, KEYS[4]) == b"a file"
+    assert read(bench.packed, KEYS[0]) == b"a record"
+    assert bench.packed.space.remove_orphans("sda", "7", GOLD, NOW_S * 2) == 0
+    assert read(bench.packed, KEYS[2]) == b"x" * 3000
+
+
+def test_a_policy_that_is_packed_later_than_others_has_its_files(bench):
+    put(bench.packed, KEYS[0], ts(NOW_S), b"packed long ago")
+    assert read(bench.packed, KEYS[0]) == b"packed long ago"
+    key = key_of("later", EC)
+    put(bench.files, key, ts(NOW_S), b"a file of a younger policy", fragment=3)
+    other = bench.make()
+    for store in (bench.packed, other):
+        assert read(store, key, options=ANY_ARCHIVE) == b"a file of a younger policy"
+        assert store.partitions("sda", EC) == ["7"]
+        assert store.space.remove_orphans("sda", "7", EC, NOW_S * 2) == 0
+    other.close()
+    bench.repack(packs=True, policies=(EC,))
+    assert read(bench.packed, key, options=ANY_ARCHIVE) == b"a file of a younger policy"
+
+
 def test_objects_stay_files_for_the_file_engine_when_the_index_is_lost(bench):
     bench.repack(packs=False)
     bench.packed.close()

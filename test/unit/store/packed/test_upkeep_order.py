@@ -29,6 +29,11 @@ def bench(tmp_path):
     made.store.close()
 
 
+def test_replication_is_by_ssync(bench):
+    """rsync would write files that the index does not have; see also test_delivery."""
+    assert not bench.store.capabilities.rsyncable
+
+
 def test_a_handed_over_partition_is_removed_with_one_sync_for_many_objects(bench):
     keys = [key_of(f"o{number}") for number in range(50)]
     for key in keys:
