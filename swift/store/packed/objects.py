@@ -9,11 +9,11 @@ from swift.store.api import ObjectKey, ObjectState, ReadOptions
 from swift.store.chooser import Choice
 from swift.store.core import EngineCore
 from swift.store.errors import CorruptBody, Damaged, FilesChanged
-from swift.store.layout import FileName
+from swift.store.layout import DATA, FileName
 from swift.store.metadata import Metadata, decode_metadata, read_metadata
 from swift.store.packed.device import PackedDevice
 from swift.store.packed.entry import Entry
-from swift.store.packed.record import BadRecord
+from swift.store.packed.record import BadRecord, Kind
 from swift.store.packed.volumes import StoredRecord
 from swift.store.reader import Loaded, choose_for, load, state_of
 
@@ -68,7 +68,12 @@ class Reader:
         Raises ``FilesChanged`` when records were moved meanwhile, ``Damaged``, ``HashCollision``, OSError.
         """
         by_name = {entry.name: entry for entry in entries}
-        choice = choose_for(list(by_name), key, options)
+        if len(entries) == 1 and entries[0].kind is Kind.DATA and key.policy.ec is None:
+            # By far the most objects: a body that was never touched again.
+            (name,) = by_name
+            choice = Choice(data=FileName(name, entries[0].timestamp, DATA))
+        else:
+            choice = choose_for(list(by_name), key, options)
         data = None if choice.data is None else by_name[choice.data.name]
         if data is None or not data.external:
             return self._load_packed(key, object_hash, by_name, choice, data, options, open_data)
@@ -84,7 +89,6 @@ class Reader:
         options: ReadOptions,
         open_data: bool,
     ) -> PackedLoaded:
-        core, directory = self._core, self._core.object_path(key).directory
         record: StoredRecord | None = None
         if data is not None:
             length = min(data.read_bytes, OPENED_BYTES if open_data else HEAD_BYTES)
@@ -95,7 +99,8 @@ class Reader:
                 return decode_metadata(record.metadata)
             entry = by_name[file.name]
             if entry.external:
-                return read_metadata(core.disk, f"{directory}/{entry.name}")
+                directory = self._core.object_path(key).directory
+                return read_metadata(self._core.disk, f"{directory}/{entry.name}")
             return self.metadata(entry, object_hash)
 
         size = 0 if record is None else record.header.body_bytes

@@ -64,7 +64,8 @@ class Kind(IntEnum):
     UNWANTED = 7
 
 
-_KINDS = frozenset(map(int, Kind))
+#: Members by number: to make one of a number is a call.
+_KINDS = {int(kind): kind for kind in Kind}
 
 
 class Position(NamedTuple):
@@ -236,7 +237,7 @@ def parse_header(data: bytes | memoryview, nonce: bytes) -> Header:
     if kind not in _KINDS:
         raise BadRecord("the record is of an unknown kind")
     return Header(
-        Kind(kind),
+        _KINDS[kind],
         policy,
         partition,
         object_hash,
@@ -247,19 +248,18 @@ def parse_header(data: bytes | memoryview, nonce: bytes) -> Header:
         bool(flags & _EXTERNAL),
         None if ctype == _NO_TIME else _timestamp(ctype),
         written_ns,
-        tuple(
-            Reference(where, Position(volume, unit))
-            for where, volume, unit in (
-                _REFERENCE.unpack_from(data, HEADER_BYTES + number * _REFERENCE.size)
-                for number in range(references)
-            )
-        ),
+        _references(data, references) if references else (),
         body_bytes,
         metadata_bytes,
         batch_unit,
         metadata_crc,
         body_crc,
     )
+
+
+def _references(data: bytes | memoryview, count: int) -> tuple[Reference, ...]:
+    words = (_REFERENCE.unpack_from(data, HEADER_BYTES + at * _REFERENCE.size) for at in range(count))
+    return tuple(Reference(where, Position(volume, unit)) for where, volume, unit in words)
 
 
 def _timestamp(ticks: int, offset: int = 0) -> Timestamp:
