@@ -242,7 +242,7 @@ class _Names:
     def of(self, disk: Disk, directory: str, now_ns: int) -> list[str]:
         """Return the names in a directory; empty if it is missing or a file.
 
-        Raises OSError. Raises OSError.
+        Raises OSError.
         """
         try:
             changed_ns = disk.stat(directory).st_ctime_ns

@@ -183,7 +183,7 @@ class Edit(Protocol):
     def __exit__(self, *args: object) -> None: ...
 
     def draft(self, size: int | None, *, etag: str = "") -> Draft:
-        """Return a new body; ``size`` is None if unknown. Raises ``NoSpace``. Raises ``NoSpace``.
+        """Return a new body; ``size`` is None if unknown. Raises ``NoSpace``.
 
         ``etag`` is the MD5 hex of what will be written, when the caller has it already.
         """
@@ -196,8 +196,7 @@ class Edit(Protocol):
         *,
         fragment: int | None = None,
     ) -> None:
-        """Publish a draft as the object. An archive (``fragment``) is not durable before ``commit``. An
-        archive (``fragment``) is not durable before ``commit``.
+        """Publish a draft as the object. An archive (``fragment``) is not durable before ``commit``.
 
         Raises ``AttributesTooLarge`` when the device has no room for so much metadata of one object.
         """
@@ -277,7 +276,7 @@ class PendingUpdate:
 class PendingUpdates(Protocol):
     """Container updates saved for later (object-disk.md §14).
 
-    Errors are those of ``ObjectStore``. Errors are those of ``ObjectStore``.
+    Errors are those of ``ObjectStore``.
     """
 
     @effort(Effort.SHORT)
@@ -298,7 +297,7 @@ class PendingUpdates(Protocol):
 
     @effort(Effort.SHORT)
     def load(self, ref: UpdateRef) -> PendingUpdate | None:
-        """Read an update; None if it is gone. Raises ``Damaged``. Raises ``Damaged``."""
+        """Read an update; None if it is gone. Raises ``Damaged``."""
 
     @effort(Effort.SHORT)
     def rewrite(self, pending: PendingUpdate) -> None:
@@ -374,15 +373,14 @@ Pace = Callable[[int], None]
 class Maintenance(Protocol):
     """Maintenance operations of daemons.
 
-    Errors are those of ``ObjectStore``. Errors are those of ``ObjectStore``.
+    Errors are those of ``ObjectStore``.
     """
 
     @effort(Effort.SSYNC)
     def find(self, location: Location, options: ReadOptions) -> Found:
         """Return the object at a location.
 
-        Damage is quarantined; a name with another hash is damage. Damage is quarantined, a name of another
-        hash is damage.
+        Damage is quarantined; a name with another hash is damage.
         """
 
     @effort(Effort.AUDIT)
@@ -431,7 +429,7 @@ class Maintenance(Protocol):
     def idle_s(self, device: str, partition: str, policy: Policy) -> float:
         """Return the seconds since the partition's last change; infinite if unknown.
 
-        It costs a stat. It costs a stat.
+        It costs a stat.
         """
 
     @effort(Effort.HASHES)
@@ -475,14 +473,14 @@ class ObjectStore(Protocol):
     def stat(self, key: ObjectKey, options: ReadOptions) -> ObjectState:
         """Return the state of an object.
 
-        Raises ``HashCollision`` and ``FilesChanged``. Raises ``HashCollision`` and ``FilesChanged``.
+        Raises ``HashCollision`` and ``FilesChanged``.
         """
 
     @effort(Effort.SHORT)
     def open(self, key: ObjectKey, options: ReadOptions) -> StoredObject:
         """Open the object for reading; its state tells if it exists.
 
-        Raises like ``stat``. Raises like ``stat``.
+        Raises like ``stat``.
         """
 
     def edit(
@@ -495,7 +493,6 @@ class ObjectStore(Protocol):
         next_part_power: int | None = None,
     ) -> Edit:
         """Lock the object exclusively (enter the result). Raises like ``stat``, and ``LockTimeout``.
-        Raises like ``stat``, and ``LockTimeout``.
 
         ``create`` false promises that nothing will be put or deleted. ``is_new`` is a guess that there was
         nothing before, which costs a little when it is wrong; what another process writes at the same moment
@@ -518,7 +515,6 @@ class ObjectStore(Protocol):
     @effort(Effort.SHORT)
     def draft(self, key: ObjectKey, size: int | None, *, etag_follows: bool = False) -> Draft:
         """Return a new body before the object is locked; pass it to ``Edit.put``. Raises ``NoSpace``.
-        Raises ``NoSpace``.
 
         With ``etag_follows`` the MD5 is not computed but comes from the sender: ``Draft.accept_etag``.
         """

@@ -168,7 +168,7 @@ class FileStore:
     def hasher(self, device: str, partition: str, policy: Policy) -> SuffixHasher:
         """Return the suffix hasher of a partition.
 
-        Raises ``DeviceUnavailable``. Raises ``DeviceUnavailable``.
+        Raises ``DeviceUnavailable``.
         """
         core, device_path = self.core, self.core.devices.path(device)
         path = partition_dir(device_path, policy, partition)

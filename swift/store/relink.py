@@ -105,8 +105,8 @@ class Linker:
                 yield old, new, []
                 return
             held.callback(core.disk.close, fd)
-            for object_path in (old, new):
-                held.enter_context(core.changes.change(device, object_path))
+            for directory in (old, new):
+                held.enter_context(core.changes.change(device, directory))
             self._remove_partial_files(new, policy.ec)
             yield old, new, self._remove_partial_files(old, policy.ec)
 

@@ -260,7 +260,7 @@ class FileObject:
         begin = position // chunk * chunk
         end = min(begin + chunk, self.state.size)
         probes = range(end - 1, begin, -PROBE_EVERY_BYTES)
-        return all(self._disk.read_cached(self._fd, 1, object_path) is not None for object_path in probes)
+        return all(self._disk.read_cached(self._fd, 1, offset) is not None for offset in probes)
 
     def _prefetch(self, offset: int, length: int) -> None:
         """Request ranges beyond the kernel's readahead at once."""

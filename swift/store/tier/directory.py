@@ -175,7 +175,7 @@ class Reader:
     def difference(self, hash_dir: HashDirectory, snapshot: Snapshot) -> str:
         """Return the difference between an entry and the disk; empty if equal.
 
-        Raises OSError. Raises OSError.
+        Raises OSError.
         """
         try:
             names = list_names(self._disk, hash_dir.directory)

@@ -279,7 +279,7 @@ class Entries:
             return False
         parts = path.split(b"/")
         places = [b"/".join(parts[:count]) for count in range(PARTITION, len(parts) + 1)]
-        keys = [BUSY + object_path for object_path in places]
+        keys = [BUSY + place for place in places]
         if below:
             keys += txn.scan(BUSY + partition + b"/")
         busy = [key for key in keys if self._is_busy(txn, key)]

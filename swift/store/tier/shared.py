@@ -47,16 +47,16 @@ class SharedState:
     def renew(self, device: str | None = None) -> None:
         """Let no entry of a device (None: of any) be believed before it was compared with the disk."""
         places = range(0, EPOCHS * 8, 8) if device is None else (_epoch_at(device),)
-        for object_path in places:
+        for offset in places:
             # Never zero: that is the epoch of nothing.
-            _WORD.pack_into(self._buffer, object_path, int.from_bytes(os.urandom(8), "little") | 1)
+            _WORD.pack_into(self._buffer, offset, int.from_bytes(os.urandom(8), "little") | 1)
 
     def mounted(self, device: str, mount: int) -> None:
         """Note the mount of a device; after another mount its entries are not used."""
-        object_path = _MOUNTS_AT + _epoch_at(device)
-        if _WORD.unpack_from(self._buffer, object_path)[0] != mount:
+        offset = _MOUNTS_AT + _epoch_at(device)
+        if _WORD.unpack_from(self._buffer, offset)[0] != mount:
             self.renew(device)
-            _WORD.pack_into(self._buffer, object_path, mount)
+            _WORD.pack_into(self._buffer, offset, mount)
 
     def stripe(self, partition: bytes) -> int:
         """Return a number that is another after every change in a partition."""
@@ -177,7 +177,7 @@ class TierSession:
 
 
 def reports_in(directory: str) -> list[bytes]:
-    """Return the reports of the node's living sessions. Raises OSError. Raises OSError."""
+    """Return the reports of the node's living sessions. Raises OSError."""
     found = []
     try:
         names = os.listdir(f"{directory}/sessions")

@@ -112,7 +112,7 @@ class ResumableBody(ResponseBody):
     def _next_part(self, nodes: Iterable[Node]) -> bool:
         """Go on with the next piece of several parts; return False at the end.
 
-        Raises ``BodyError``. Raises ``BodyError``.
+        Raises ``BodyError``.
         """
         assert self._rest is not None
         piece = next(self._rest, None)
