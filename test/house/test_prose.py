@@ -43,6 +43,11 @@ def test_docstrings_begin_with_what_they_are_about():
     assert not [text.where for text in prose.docstrings(CODE) if RIDDLE.match(text.text)]
 
 
+def test_docstrings_say_no_sentence_twice():
+    twice = re.compile(r"(?:^|\s)(\S[^.]{12,}\.)\s+\1")
+    assert not [text.where for text in prose.docstrings(CODE) if twice.search(" ".join(text.text.split()))]
+
+
 def test_comments_of_constants_name_what_they_are_about():
     comment = re.compile(rf"#: {RIDDLE.pattern}")
     assert not [

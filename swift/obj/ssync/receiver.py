@@ -111,8 +111,7 @@ class SsyncReceiver:
     def serve(self) -> Generator[bytes, None, None]:
         """Yield the bytes to send to the sender.
 
-        Raises ``BodyError`` when the connection must be closed. Raises ``BodyError`` when the connection must
-        be closed.
+        Raises ``BodyError`` when the connection must be closed.
         """
         # The sender waits for this before it says anything.
         yield b"\r\n"
