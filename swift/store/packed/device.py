@@ -25,6 +25,7 @@ from swift.platform.disk import Disk
 from swift.platform.durable import make_directories, replace_file
 from swift.platform.locks import file_lock
 from swift.platform.syncing import sync_directory
+from swift.store.hashes import FRESH_NS
 from swift.store.lmdbindex import Index, IndexFailed
 from swift.store.packed import rows
 from swift.store.packed.changes import Change, apply
@@ -111,6 +112,7 @@ class PackedDevice:
         #: Policy → True if there may be files that the index does not have.
         self._unindexed: dict[int, bool] = {}
         self._as_files: set[int] = set()
+        self._listed_ns = -1
         try:
             self.index, self.spaces = self._opened()
             with self._writing:
@@ -133,10 +135,14 @@ class PackedDevice:
     def _learn(self) -> None:
         """Read from the index what a conversion between the engines has reached. Raises OSError."""
 
-        names = self._disk.listdir(self.directory)
-        numbers = (name.removeprefix(_AS_FILES) for name in names if name.startswith(_AS_FILES))
-        # Not in the index, which a power cut takes away: the file engine sees no records.
-        self._as_files = {int(number) for number in numbers if is_digits(number)}
+        changed_ns = self._disk.stat(self.directory).st_mtime_ns
+        # There may be thousands of volumes. A change of this moment may not show in the time.
+        if changed_ns != self._listed_ns or changed_ns + FRESH_NS > self._disk.now_ns():
+            self._listed_ns = changed_ns
+            names = self._disk.listdir(self.directory)
+            numbers = (name.removeprefix(_AS_FILES) for name in names if name.startswith(_AS_FILES))
+            # Not in the index, which a power cut takes away: the file engine sees no records.
+            self._as_files = {int(number) for number in numbers if is_digits(number)}
         self._unindexed = self.read_index(lambda index, _spaces: rows.known_policies(index))
 
     def keeps_as_files(self, policy: int) -> bool:
