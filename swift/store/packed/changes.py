@@ -48,7 +48,7 @@ class Change:
         return entry_of(self.record.header, self.position, self.record.total_bytes)
 
 
-class Tally:
+class LiveBytes:
     """Bytes by which the live records of volumes become more or fewer, and volumes that are closed."""
 
     def __init__(self) -> None:
@@ -86,25 +86,25 @@ def apply(writing: Writing, spaces: Spaces, changes: list[Change], ends: dict[in
 
     Return False if the index believed in a record that does not count: what that made obsolete lacks.
     """
-    tally, is_right = Tally(), True
+    live_bytes, is_right = LiveBytes(), True
     for change in changes:
         header = change.header
         for update in change.updates:
             if update.replaces is not None or update.merges:
-                _replace(writing, spaces, change, update, tally)
+                _replace(writing, spaces, change, update, live_bytes)
                 rows.touch_partition(writing, header.policy, update.partition, now_ns)
                 continue
             entries = list(update.kept)
             if update.adds:
                 entry = change.entry()
                 entries.append(entry)
-                tally.add(entry)
+                live_bytes.add(entry)
             for gone in update.removed:
-                tally.remove(gone)
+                live_bytes.remove(gone)
             if header.kind is Kind.LINK:
                 linked = [each for each in entries if each.position == header.references[0].position]
                 for each in linked:
-                    tally.add(each)
+                    live_bytes.add(each)
             key = spaces.make(writing, header.policy, update.partition, header.hash)
             if entries:
                 writing.put(key, encode_entries(entries))
@@ -112,12 +112,12 @@ def apply(writing: Writing, spaces: Spaces, changes: list[Change], ends: dict[in
                 writing.delete(key)
             rows.touch_partition(writing, header.policy, update.partition, now_ns)
         if header.kind is Kind.UNWANTED:
-            is_right = not _remove_references(writing, spaces, header, tally) and is_right
-    tally.write(writing, ends)
+            is_right = not _remove_references(writing, spaces, header, live_bytes) and is_right
+    live_bytes.write(writing, ends)
     return is_right
 
 
-def _replace(writing: Writing, spaces: Spaces, change: Change, update: Update, tally: Tally) -> None:
+def _replace(writing: Writing, spaces: Spaces, change: Change, update: Update, live_bytes: LiveBytes) -> None:
     """Put the entry of a copy in the place of that of its original, or of those of its name."""
     header = change.header
     key = spaces.make(writing, header.policy, update.partition, header.hash)
@@ -130,17 +130,17 @@ def _replace(writing: Writing, spaces: Spaces, change: Change, update: Update, t
     ]
     if gone or update.merges:
         for entry in gone:
-            tally.remove(entry)
-        tally.add(copy)
+            live_bytes.remove(entry)
+        live_bytes.add(copy)
         writing.put(key, encode_entries([*(entry for entry in found if entry not in gone), copy]))
 
 
-def _remove_references(writing: Writing, spaces: Spaces, header: Header, tally: Tally) -> bool:
+def _remove_references(writing: Writing, spaces: Spaces, header: Header, live_bytes: LiveBytes) -> bool:
     """Take what a record references out of the index; return True if any was there."""
     was_there = False
     for partition, position in header.references:
         # An index made again must not have another record at a position that does not count.
-        tally.close(position.volume, (position.unit + 1) * ALIGNMENT)
+        live_bytes.close(position.volume, (position.unit + 1) * ALIGNMENT)
         rows.set_unwanted(writing, position)
         key = spaces.find(writing, header.policy, partition, header.hash)
         value = None if key is None else writing.get(key)
@@ -150,7 +150,7 @@ def _remove_references(writing: Writing, spaces: Spaces, header: Header, tally: 
         kept = [entry for entry in entries if entry.position != position]
         for entry in entries:
             if entry.position == position:
-                tally.remove(entry)
+                live_bytes.remove(entry)
         if not kept:
             writing.delete(key)
         elif kept != entries:

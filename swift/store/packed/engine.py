@@ -1,7 +1,7 @@
 """The packed engine: small objects as records in volumes, large ones as files beside them.
 
-``device`` keeps volumes and index, ``objects`` reads, ``edit`` changes an object while it is held, ``upkeep``
-serves daemons. Reading takes no lock: a record that is not where the index said was moved by compaction, so
+``device`` keeps volumes and index, ``objects`` reads, ``edit`` changes an object while it is held, and
+``maintenance`` serves daemons. Reading takes no lock: a record that is not where the index said was moved by compaction, so
 reading starts over.
 """
 
@@ -22,11 +22,11 @@ from swift.store.packed.device import IndexOpener, PackedDevice, PackedRules
 from swift.store.packed.devices import PackedDevices
 from swift.store.packed.drafts import PackedDraft
 from swift.store.packed.edit import PackedEdit, new_draft
+from swift.store.packed.maintenance import PackedMaintenance
 from swift.store.packed.objects import PackedLoaded, PackedObject, Reader
 from swift.store.packed.place import Place
 from swift.store.packed.quarantine import quarantine
 from swift.store.packed.space import PackedSpace
-from swift.store.packed.upkeep import PackedMaintenance
 from swift.store.partitionlock import ReplicationLocks
 from swift.store.reservation import FileReservation, reserve
 from swift.store.verified import FileObject, RecentChecks

@@ -16,7 +16,7 @@ from swift.platform.disk import Disk
 from swift.store.errors import Damaged
 from swift.store.lmdbindex import Index, Writing
 from swift.store.packed import rows
-from swift.store.packed.changes import Tally
+from swift.store.packed.changes import LiveBytes
 from swift.store.packed.entry import Entry, decode_entries, encode_entries, entry_of
 from swift.store.packed.record import ALIGNMENT, BadRecord, Header, Kind, Position, padded
 from swift.store.packed.rows import Spaces
@@ -224,47 +224,47 @@ class Recovery:
         entries, self._entries = sorted(self._entries, key=_place_of), []
         if not entries:
             return
-        tally, now_ns = Tally(), self._disk.now_ns()
+        live_bytes, now_ns = LiveBytes(), self._disk.now_ns()
         with self._index.writing() as writing:
             for place, entry in entries:
-                self._add(writing, place, entry, tally)
+                self._add(writing, place, entry, live_bytes)
             for policy, partition in {(place.policy, place.partition) for place, _entry in entries}:
                 rows.touch_partition(writing, policy, partition, now_ns)
-            tally.write(writing, {})
+            live_bytes.write(writing, {})
 
-    def _add(self, writing: Writing, place: _Place, entry: Entry, tally: Tally) -> None:
+    def _add(self, writing: Writing, place: _Place, entry: Entry, live_bytes: LiveBytes) -> None:
         key = self._spaces.make(writing, place.policy, place.partition, place.hash)
         value = writing.get(key)
         entries = decode_entries(value) if value else []
         if all(each.position != entry.position for each in entries):
             writing.put(key, encode_entries([*entries, entry]))
-            tally.add(entry)
+            live_bytes.add(entry)
 
     def _finish(self) -> None:
         """Apply what records say about others, now that all of those are in the index."""
-        tally = Tally()
+        live_bytes = LiveBytes()
         with self._index.writing() as writing:
             for source, place, header in self._links:
                 if source not in self._never:
-                    self._link(writing, place, header, tally)
+                    self._link(writing, place, header, live_bytes)
             for source, place, position in self._gone:
                 if source not in self._never:
-                    self._change(writing, place, partial(_unless_at, position), tally)
+                    self._change(writing, place, partial(_unless_at, position), live_bytes)
             for source, place, header in self._commits:
                 if source not in self._never:
-                    self._change(writing, place, partial(_committed, header), tally)
+                    self._change(writing, place, partial(_committed, header), live_bytes)
             numbers = self._volumes.numbers()
             for number in self._closed.intersection(numbers):
-                tally.close(number)
+                live_bytes.close(number)
             for position in self._refused:
                 if position.volume in numbers:
                     rows.set_unwanted(writing, position)
-            tally.write(writing, self._ends)
+            live_bytes.write(writing, self._ends)
         self._gone, self._commits, self._links, self._ends = [], [], [], {}
         self._closed.clear()
         self._refused.clear()
 
-    def _link(self, writing: Writing, place: _Place, header: Header, tally: Tally) -> None:
+    def _link(self, writing: Writing, place: _Place, header: Header, live_bytes: LiveBytes) -> None:
         for reference in header.references:
             if reference.position in self._never:
                 continue
@@ -275,10 +275,10 @@ class Recovery:
                 continue
             linked = record.header
             entry = entry_of(linked, reference.position, padded(linked.total_bytes))
-            self._add(writing, place, entry._replace(durable=linked.durable or header.durable), tally)
+            self._add(writing, place, entry._replace(durable=linked.durable or header.durable), live_bytes)
 
     def _change(
-        self, writing: Writing, place: _Place, change: Callable[[Entry], Entry | None], tally: Tally
+        self, writing: Writing, place: _Place, change: Callable[[Entry], Entry | None], live_bytes: LiveBytes
     ) -> None:
         key = self._spaces.find(writing, place.policy, place.partition, place.hash)
         value = None if key is None else writing.get(key)
@@ -288,7 +288,7 @@ class Recovery:
         for entry in entries:
             changed = change(entry)
             if changed is None:
-                tally.remove(entry)
+                live_bytes.remove(entry)
             else:
                 kept.append(changed)
         if not kept:

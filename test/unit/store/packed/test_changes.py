@@ -6,7 +6,7 @@ import pytest
 
 from swift.base.timestamp import Timestamp
 from swift.store.packed import rows
-from swift.store.packed.changes import Change, Tally, Update, apply
+from swift.store.packed.changes import Change, LiveBytes, Update, apply
 from swift.store.packed.device import gone
 from swift.store.packed.entry import decode_entries
 from swift.store.packed.record import Header, Kind, Position, Record, Reference
@@ -107,20 +107,20 @@ def test_an_unwanted_record_leaves_others_of_the_object_alone(bench):
 
 def test_an_end_never_goes_back_and_a_volume_stays_closed(bench):
     with bench.index.writing() as writing:
-        tally = Tally()
-        tally.close(1)
-        tally.write(writing, {1: 640})
-        Tally().write(writing, {1: 64})
+        live_bytes = LiveBytes()
+        live_bytes.close(1)
+        live_bytes.write(writing, {1: 640})
+        LiveBytes().write(writing, {1: 64})
     assert rows.read_volume(bench.index, 1) == (640, 0, True)
 
 
 def test_live_bytes_are_never_below_zero(bench):
     entry = bench.added(1, 1)
     with bench.index.writing() as writing:
-        tally = Tally()
+        live_bytes = LiveBytes()
         for _ in range(2):
-            tally.remove(entry)
-        tally.write(writing, {})
+            live_bytes.remove(entry)
+        live_bytes.write(writing, {})
     assert bench.live() == 0
 
 

@@ -1,4 +1,4 @@
-"""swift/store/packed/upkeep.py: finding, auditing and purging objects."""
+"""swift/store/packed/maintenance.py: finding, auditing and purging objects."""
 
 from __future__ import annotations
 

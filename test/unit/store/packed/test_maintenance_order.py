@@ -1,4 +1,4 @@
-"""swift/store/packed/upkeep.py: what daemons do costs few syncs, and reads in the order of the device."""
+"""swift/store/packed/maintenance.py: daemons cause few syncs and read in the order of the device."""
 
 from __future__ import annotations
 
