@@ -1,8 +1,8 @@
 """The packed engine: small objects as records in volumes, large ones as files beside them.
 
 ``device`` keeps volumes and index, ``objects`` reads, ``edit`` changes an object while it is held, and
-``maintenance`` serves daemons. Reading takes no lock: a record that is not where the index said was moved by compaction, so
-reading starts over.
+``maintenance`` serves daemons. Reading takes no lock: a record that is not where the index said was moved by
+compaction, so reading starts over.
 """
 
 from __future__ import annotations
