@@ -33,6 +33,8 @@ ABSENT = {
     "swift_cache_tier_unproven_total": "all entries of the cache tier are proven",
     "swift_cache_tier_rejected_total": "the cache tier keeps all it reads",
     "swift_packed_": "no policy has the packed engine",
+    "swift_capacity_full_days": "swift-health --history has not run for days",
+    "capacity.prom": "swift-health --history has not run for days",
     "node_filesystem_avail_bytes": "no device is a mount point",
     "node_filesystem_size_bytes": "no device is a mount point",
     'event="quarantines"': "nothing is damaged",

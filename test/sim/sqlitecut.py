@@ -57,7 +57,7 @@ class PagedInode(Inode):
         """Whether a power cut may change it; also when the changes add up to nothing."""
         return bool(self.changes)
 
-    def variants(self) -> list[tuple[bytes, dict[str, bytes]]]:
+    def variants(self, _chooser: random.Random) -> list[tuple[bytes, dict[str, bytes]]]:
         """Nothing, each write alone, all but one, the first ones, torn ones, random ones; last, all."""
         changes, count = self.changes, len(self.changes)
         chooser = random.Random(count)
