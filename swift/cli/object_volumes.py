@@ -97,9 +97,7 @@ def make_parser() -> argparse.ArgumentParser:
         "  swift-object-volumes dump AUTH_test/photos/cat.jpg",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "-c", "--conf", default=CONFIG, help="configuration of the object server (%(default)s)"
-    )
+    parser.add_argument("-c", "--conf", default=CONFIG, help="configuration of object servers (%(default)s)")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="how to report")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="list|verify|dump|compact|rebuild")
     listing = verbs.add_parser(

@@ -15,7 +15,7 @@ from swift.store.tier.tier import CacheTier, TierDependencies
 
 #: Whether the nodes of all tests have a tier, to see what else the tests then find.
 EVERYWHERE = bool(os.environ.get("SWIFT_TIER"))
-#: Whether the nodes of all tests pack their objects.
+#: True if the nodes of all tests pack their objects.
 PACKED_EVERYWHERE = bool(os.environ.get("SWIFT_PACKED"))
 
 

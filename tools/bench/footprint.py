@@ -1,4 +1,4 @@
-"""What a node takes at rest: memory of all its processes, time to the first request, and installed size.
+"""Footprint of a node at rest: memory of all its processes, time to the first request, and installed size.
 
     python -m tools.bench.footprint --peer /var/tmp/compare/peer
 

@@ -451,7 +451,7 @@ class PackedDevice:
         try:
             with self.index.writing() as writing:
                 row = rows.read_volume(writing, number)
-                # What follows the end is disowned by the next process if this one cannot.
+                # The next process disowns the records behind the end if this one cannot.
                 rows.write_volume(
                     writing, number, row._replace(end=max(appender.end, row.end), is_closed=True)
                 )
@@ -471,7 +471,7 @@ class PackedDevice:
         changes = [Change(gone(each.header, [each.position], Kind.UNWANTED), []) for each in unwanted]
         for change in changes:
             self._append(self._appender_for(change.record.total_bytes), [change])
-        # What was found meanwhile is for the next time.
+        # Records that were found meanwhile are for the next time.
         self._unwanted = [each for each in self._unwanted if each not in unwanted]
         self._given_up.clear()
 
@@ -496,7 +496,7 @@ class PackedDevice:
                 volume = self.volumes.take(number)
                 # Its owner may have gone on after that look.
                 now = self.read_index(partial(_volume_row, number))
-                # What a killed process left there is indexed by the next one that opens the device.
+                # The next process that opens the device indexes the records that a killed one left there.
                 if volume is None or now.is_closed or now.end < ALIGNMENT or has_tail(volume, now.end):
                     continue
                 appender = Appender(self._disk, volume, end=now.end, volume_bytes=self.rules.volume_bytes)

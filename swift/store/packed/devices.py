@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 import time
@@ -128,7 +129,11 @@ class PackedDevices:
                     # It was changed or compacted while it was read.
                     failure = error
                     continue
-                # What is missing though the index has it is as good as damaged.
+                # A record or file that the index has and that is missing counts as damaged.
+                place.device.look()
+                if place.device.is_stale:
+                    # The device was replaced, which proves nothing about the object.
+                    raise FileNotFoundError(errno.ENOENT, str(error), place.device.directory)
                 if not quarantines:
                     raise Damaged(str(error))
                 reason = str(error)

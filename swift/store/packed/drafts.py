@@ -46,7 +46,7 @@ class PackedDraft:
             self.become_file()
             self.write(data)
             return
-        # What is handed over may change as soon as this returns.
+        # The caller may change its buffer as soon as this returns.
         self._pieces.append(bytes(data))
         self.size += len(data)
         if self._md5 is not None:

@@ -117,7 +117,7 @@ class PackedMaintenance:
             if policy is None:
                 continue
             for spot in compactor.spots(position, header):
-                # What was posted to an object is audited with its body.
+                # Metadata of POSTs is audited with the body.
                 if header.kind is Kind.DATA or all(entry.kind is not Kind.DATA for entry in spot.entries):
                     yield Location(device, str(spot.partition), policy, header.hash.hex())
 

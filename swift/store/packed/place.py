@@ -64,7 +64,7 @@ class Place:
             now = self.device.entries(policy, at, self.hash)
             if now == found:
                 return _merged(found, files)
-            # What is a file in one look and a record in the other must not be missed.
+            # An object that turned from a file to a record between both looks must not be missed.
             found = now
         return found
 

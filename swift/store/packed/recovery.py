@@ -174,7 +174,7 @@ class Recovery:
             last = last[: last.index(torn[0])]
             end = torn[0][0].unit * ALIGNMENT
         self._take_all(each for each in last if each not in torn)
-        # What was read of a killed process may be in memory only, and others would build on it.
+        # Records of a killed process may be in memory only, and others would build on them.
         self._disk.fdatasync(volume.fd)
         self._ends[volume.number] = end
 
