@@ -33,10 +33,11 @@ from swift.obj.request import (
     next_part_power_of,
     parse_delete_at,
 )
+from swift.platform.waiting import WouldBlock
 from swift.store.api import Draft, Edit, ObjectKey, ObjectState, ObjectStore, ReadOptions
 from swift.store.calls import Effort
 from swift.store.errors import FilesChanged
-from swift.store.handle import OpenDraft, as_call
+from swift.store.handle import OpenDraft, StoreHandle, as_call
 from swift.store.metadata import Metadata
 
 #: Headers stored as metadata; those that a POST may change.
@@ -271,7 +272,7 @@ def publish_draft(
     draft: OpenDraft,
     commit: bool = True,
 ) -> PutResult:
-    """Decide and publish a finished draft, which is gone afterwards in any case.
+    """Decide and publish a finished draft, which is gone afterwards unless a thread is to repeat the call.
 
     ``commit`` false leaves a fragment archive for ``store_commit``.
     """
@@ -279,9 +280,14 @@ def publish_draft(
         etag = draft.etag
         with engine.edit(key, options, create=True, next_part_power=plan.next_part_power) as edit:
             check(edit.state, plan, etag)
-            return _publish(edit, key, plan, draft.raw, etag, commit=commit and not plan.no_commit)
-    finally:
+            result = _publish(edit, key, plan, draft.raw, etag, commit=commit and not plan.no_commit)
+    except WouldBlock:
+        raise
+    except BaseException:
         draft.discard()
+        raise
+    draft.discard()
+    return result
 
 
 def _publish(
@@ -311,5 +317,17 @@ def commit_archive(
         edit.commit(plan.timestamp, fragment)
 
 
-store_draft = as_call(Effort.LONG)(publish_draft)
-store_commit = as_call(Effort.LONG)(commit_archive)
+def store_draft(
+    store: StoreHandle,
+    key: ObjectKey,
+    options: ReadOptions,
+    plan: PutPlan,
+    draft: OpenDraft,
+    commit: bool = True,
+) -> PutResult:
+    """``publish_draft`` as one call, in a thread if the body is in a file."""
+    effort = Effort.LONG if draft.raw.may_block(0) else Effort.CHANGE
+    return store.call(effort, publish_draft, key, options, plan, draft, commit)
+
+
+store_commit = as_call(Effort.CHANGE)(commit_archive)

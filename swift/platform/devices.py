@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
@@ -17,7 +18,7 @@ def is_mount(path: str) -> bool:
     """Return True if ``path`` is a mount point, or has an ``.ismount`` file."""
     try:
         here = os.lstat(path)
-        if not os.path.islink(path):
+        if not stat.S_ISLNK(here.st_mode):
             above = os.lstat(os.path.join(path, ".."))
             if here.st_dev != above.st_dev or here.st_ino == above.st_ino:
                 return True

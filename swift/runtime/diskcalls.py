@@ -21,7 +21,7 @@ from swift.base.calls import Run as Run
 from swift.base.calls import T, Ts
 from swift.base.calls import run_inline as run_inline
 from swift.green import ThreadPool
-from swift.platform.waiting import waited_s
+from swift.platform.waiting import WouldBlock, call_without_blocking, waited_s
 
 
 class RunQueueDelay:
@@ -56,8 +56,6 @@ class RunQueueDelay:
         return f"<RunQueue {self.waited_s():.3f} s>"
 
 
-#: Calls that take longer than this on average belong in threads, seconds.
-INLINE_MAX_S = 0.01
 #: One call that takes this long is enough to be doubted, and another one to leave the event loop.
 STALL_S = 0.25
 #: Seconds for which a device is doubted, and for which a slow one stays in threads.
@@ -72,6 +70,10 @@ class InlineCalls:
     A call may also take long because the process had no CPU. Asking the kernel about that costs as much as a
     system call, so it is asked only for ten seconds after calls began to take long.
     """
+
+    #: Calls that take longer than this on average belong in threads, seconds.
+    average_max_s = 0.01
+    _here: Run = staticmethod(run_inline)
 
     def __init__(
         self,
@@ -94,7 +96,7 @@ class InlineCalls:
         doubted = started < self._doubted_until
         others = waited_s() + (self._queued_s() if doubted else 0.0)
         try:
-            return function(*args)
+            return self._here(function, *args)
         finally:
             # What it waited for a CPU or let other green threads run is no fault of the device.
             others = waited_s() + (self._queued_s() if doubted else 0.0) - others
@@ -102,7 +104,7 @@ class InlineCalls:
 
     def _record_duration(self, seconds: float, started: float, doubted: bool) -> None:
         self._average_s += (seconds - self._average_s) * _AVERAGE_WEIGHT
-        if self._average_s > INLINE_MAX_S or seconds > STALL_S:
+        if self._average_s > self.average_max_s or seconds > STALL_S:
             self._average_s = 0.0
             until = started + seconds + PENALTY_S
             if doubted:
@@ -115,7 +117,25 @@ class InlineCalls:
         self._slow_until = math.inf
 
     def __repr__(self) -> str:
-        return f"<QuickCalls {self._average_s * 1e3:.2f} ms>"
+        return f"<{type(self).__name__} {self._average_s * 1e3:.2f} ms>"
+
+
+class NonblockingCalls(InlineCalls):
+    """The ``Run`` of calls that raise ``WouldBlock`` before they wait for a disk: ``threads`` repeats these.
+
+    Memory that is mapped from a file may still have to be read, so ``threads`` takes over while calls take
+    long. Such calls hold up other devices as well.
+    """
+
+    _here = staticmethod(call_without_blocking)
+    average_max_s = 0.005
+
+    def __call__(self, function: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
+        """Run it; raises what it raises."""
+        try:
+            return super().__call__(function, *args)
+        except WouldBlock:
+            return self._threads(function, *args)
 
 
 class DiskThreadPools:
@@ -130,6 +150,7 @@ class DiskThreadPools:
         self._quick = quick
         self._threads: dict[tuple[str, str], Run] = {}
         self._runs: dict[str, Run] = {}
+        self._nonblocking: dict[str, Run] = {}
         self._favoured: InlineCalls | None = None
 
     def run(self, device: str) -> Run:
@@ -149,6 +170,15 @@ class DiskThreadPools:
         if self._favoured is not None:
             self._favoured.stop_running_inline()
         return threads
+
+    def nonblocking(self, device: str) -> Run:
+        """Return the ``Run`` for calls that raise ``WouldBlock`` before they wait for a disk."""
+        run = self._nonblocking.get(device)
+        if run is None:
+            threads = self.threads(device)
+            run = NonblockingCalls(threads) if self._size else run_inline
+            self._nonblocking[device] = run
+        return run
 
     def threads(self, device: str, purpose: str = "") -> Run:
         """Return the ``Run`` for long calls; those of a ``purpose`` have threads of their own."""

@@ -158,6 +158,9 @@ class Draft(Protocol):
     def write(self, data: bytes | memoryview) -> None:
         """Append. Raises ``NoSpace`` or OSError."""
 
+    def may_block(self, size_bytes: int) -> bool:
+        """Return True if appending so many bytes, or publishing the draft, may wait for a disk."""
+
     @property
     def etag(self) -> str:
         """MD5 hex of what was written."""
@@ -469,14 +472,14 @@ class ObjectStore(Protocol):
         Raises ``DeviceUnavailable`` before anything is set up for a device.
         """
 
-    @effort(Effort.SHORT)
+    @effort(Effort.LOOK)
     def stat(self, key: ObjectKey, options: ReadOptions) -> ObjectState:
         """Return the state of an object.
 
         Raises ``HashCollision`` and ``FilesChanged``.
         """
 
-    @effort(Effort.SHORT)
+    @effort(Effort.LOOK)
     def open(self, key: ObjectKey, options: ReadOptions) -> StoredObject:
         """Open the object for reading; its state tells if it exists.
 
@@ -512,7 +515,7 @@ class ObjectStore(Protocol):
         writers can reserve.
         """
 
-    @effort(Effort.SHORT)
+    @effort(Effort.LOOK)
     def draft(self, key: ObjectKey, size: int | None, *, etag_follows: bool = False) -> Draft:
         """Return a new body before the object is locked; pass it to ``Edit.put``. Raises ``NoSpace``.
 

@@ -19,7 +19,9 @@ F = TypeVar("F", bound=Callable[..., object])
 class Effort(Enum):
     """Expected duration of a call; the value is its thread pool's purpose."""
 
-    #: A few system calls: looking, opening, a small body, metadata, a tombstone, an update.
+    #: Looking at an object, opening it, beginning a body: often served from memory.
+    LOOK = "look"
+    #: A few system calls: a small body, metadata, a tombstone, an update.
     SHORT = "short"
     #: A decision about an object and a change of it, which waits until it is durable.
     CHANGE = "change"
@@ -52,6 +54,9 @@ class Pools(Protocol):
     def threads(self, device: str, purpose: str = "") -> Run:
         """For long calls; those of a ``purpose`` have threads of their own."""
 
+    def nonblocking(self, device: str) -> Run:
+        """For calls that raise ``WouldBlock`` before they wait for a disk, and are repeated then."""
+
 
 class InlinePools:
     """``Pools`` without threads."""
@@ -61,5 +66,9 @@ class InlinePools:
         return run_inline
 
     def threads(self, device: str, purpose: str = "") -> Run:
+        """See ``Pools``."""
+        return run_inline
+
+    def nonblocking(self, device: str) -> Run:
         """See ``Pools``."""
         return run_inline

@@ -112,6 +112,10 @@ class FileDraft:
         #: Up to where the page cache was given back.
         self._dropped = 0
 
+    def may_block(self, size_bytes: int) -> bool:
+        """See ``Draft``."""
+        return True
+
     def write(self, data: bytes | memoryview) -> None:
         """Append bytes; raises OSError."""
         write_all(self._disk, self.file.fd, data)

@@ -57,7 +57,7 @@ class FileStore:
 
     def run(self, device: str, effort: Effort) -> Run:
         """See ``ObjectStore``: short calls run on the event loop while the device is quick, see ``Pools``."""
-        is_short = effort in (Effort.SHORT, Effort.CHANGE)
+        is_short = effort in (Effort.LOOK, Effort.SHORT, Effort.CHANGE)
         runs = self._short if is_short else self._long.setdefault(effort, {})
         run = runs.get(device)
         if run is None:

@@ -135,7 +135,7 @@ class StoreHandle(Handle[ObjectStore]):
         self._engine = engine
         #: By the value of an effort, because hashing a member of an enumeration is a call.
         self._runs = {effort.value: engine.run(device, purpose or effort) for effort in Effort}
-        self._short, self._long = self._runs[Effort.SHORT.value], self._runs[Effort.LONG.value]
+        self._look, self._long = self._runs[Effort.LOOK.value], self._runs[Effort.LONG.value]
         self._purposes: dict[Effort, StoreHandle] = {}
         super().__init__(engine, lambda effort: self._runs[effort.value])
 
@@ -158,12 +158,12 @@ class StoreHandle(Handle[ObjectStore]):
 
     def open(self, key: ObjectKey, options: ReadOptions) -> OpenObject:
         """Open an object for reading; see ``ObjectStore``."""
-        return OpenObject(self._short(self._engine.open, key, options), self._long)
+        return OpenObject(self._look(self._engine.open, key, options), self._long)
 
     def draft(self, key: ObjectKey, size: int | None, *, etag_follows: bool = False) -> OpenDraft:
         """Begin a new body; see ``ObjectStore``."""
         make = partial(self._engine.draft, key, size, etag_follows=etag_follows)
-        return OpenDraft(self._short(make), self._long)
+        return OpenDraft(self._look(make), self._long)
 
     def inventory(
         self, partition: str, policy: Policy, suffixes: Sequence[str] | None = None
@@ -294,7 +294,7 @@ class _Placed(Generic[B], Iterator[B]):
 
 
 class OpenDraft:
-    """A ``Draft`` that is written where long calls of its device run."""
+    """A ``Draft`` that is written where long calls of its device run, unless it is in memory."""
 
     __slots__ = ("raw", "_run")
 
@@ -310,7 +310,10 @@ class OpenDraft:
 
     def write(self, data: bytes | memoryview) -> None:
         """See ``Draft``."""
-        self._run(self.raw.write, data)
+        if self.raw.may_block(len(data)):
+            self._run(self.raw.write, data)
+        else:
+            self.raw.write(data)
 
     def accept_etag(self, etag: str, sums: str) -> bool:
         """See ``Draft``."""

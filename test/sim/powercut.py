@@ -435,9 +435,10 @@ class SimulatedDisk(Disk):
         self._alive()
         return self._of(fd).data[offset : offset + size]
 
-    def read_cached(self, fd: int, size_bytes: int) -> bytes | None:
+    def read_cached(self, fd: int, size_bytes: int, offset: int = 0) -> bytes | None:
         """See ``Disk``."""
-        return self.pread(fd, size_bytes, 0)
+        data = self.pread(fd, size_bytes, offset)
+        return data if len(data) == size_bytes else None
 
     def write(self, fd: int, data: bytes | memoryview) -> int:
         """Append: nobody here writes in the middle of a file."""

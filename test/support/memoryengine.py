@@ -367,6 +367,10 @@ class MemoryDraft:
         self._sums_chunk = sums_chunk
         self._etag = ""
 
+    def may_block(self, size_bytes: int) -> bool:
+        """See ``Draft``."""
+        return False
+
     def write(self, data: bytes | memoryview) -> None:
         """See ``Draft``."""
         self.size += len(data)

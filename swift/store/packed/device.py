@@ -25,6 +25,7 @@ from swift.platform.disk import Disk
 from swift.platform.durable import make_directories, replace_file
 from swift.platform.locks import file_lock
 from swift.platform.syncing import sync_directory
+from swift.platform.waiting import allow_blocking, before_blocking
 from swift.store.hashes import FRESH_NS
 from swift.store.lmdbindex import Index, IndexFailed
 from swift.store.packed import rows
@@ -180,6 +181,7 @@ class PackedDevice:
         That is said by a file as well: the index may be lost, and a file without a record may also be one
         that was superseded.
         """
+        before_blocking()
         with self._writing:
             with file_lock(self._disk, f"{self.directory}/{_OPENING}", OPENING_TIMEOUT_S):
                 known = self._marks().get(policy)
@@ -287,6 +289,7 @@ class PackedDevice:
 
     def _reopen(self, failed: Index) -> None:
         """Open the index that took the place of a failed one. Raises ``IndexFailed``, OSError."""
+        before_blocking()
         with self._writing:
             self.look()
             if self.is_stale:
@@ -335,6 +338,7 @@ class PackedDevice:
             with index.writing() as writing:
                 work(writing)
 
+        before_blocking()
         with self._writing:
             self.read_index(change)
 
@@ -343,6 +347,7 @@ class PackedDevice:
     def commit(self, change: Change) -> None:
         """Return when a change is durable and visible. Raises ``NoSpace``, OSError."""
         change.error = OSError("the change was not finished")
+        allow_blocking()
         if in_green_thread():
             self._green.wait(change)
         else:
@@ -378,6 +383,7 @@ class PackedDevice:
     def _catch_up(self) -> None:
         """Do what a failure prevented, before an object is looked at to be changed."""
         if self._is_behind or self._unwanted:
+            before_blocking()
             with self._writing:
                 self._take_up()
                 self._disown()

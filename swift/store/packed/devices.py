@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 
 from swift.green import pause
-from swift.platform.waiting import yielding
+from swift.platform.waiting import before_blocking, yielding
 from swift.store.api import ObjectKey, ReadOptions
 from swift.store.core import TRIES, EngineCore
 from swift.store.errors import Damaged, FilesChanged
 from swift.store.packed.device import IndexOpener, PackedDevice, PackedRules
+from swift.store.packed.entry import Entry
 from swift.store.packed.objects import PackedLoaded, Reader
 from swift.store.packed.partitions import Partitions
 from swift.store.packed.place import Place
@@ -50,6 +51,7 @@ class PackedDevices:
         known = self._devices.get(name)
         if known is not None and self._is_fresh(known, name):
             return known[1]
+        before_blocking()
         with self._opening(name):
             # Another one may have opened it meanwhile.
             known = self._devices.get(name)
@@ -109,6 +111,7 @@ class PackedDevices:
         self,
         place: Place,
         options: ReadOptions,
+        known: list[Entry] | None = None,
         *,
         open_data: bool,
         quarantines: bool = True,
@@ -116,12 +119,14 @@ class PackedDevices:
     ) -> PackedLoaded:
         """Return what is stored of an object; damage is quarantined on the way.
 
+        ``known`` are its entries, if they were read just now.
+
         Raises ``FilesChanged``, ``HashCollision``, OSError, and ``Damaged`` only when not to quarantine.
         """
         reader, reason = Reader(self.core, place.device), ""
         failure: Exception | None = None
         for _ in range(TRIES):
-            entries = place.entries()
+            entries, known = place.entries() if known is None else known, None
             try:
                 loaded = reader.load(place.key, place.hash, entries, options, open_data=open_data)
             except (FilesChanged, Damaged) as error:
@@ -129,6 +134,7 @@ class PackedDevices:
                     # It was changed or compacted while it was read.
                     failure = error
                     continue
+                before_blocking()
                 # A record or file that the index has and that is missing counts as damaged.
                 place.device.look()
                 if place.device.is_stale:

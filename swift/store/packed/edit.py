@@ -13,6 +13,7 @@ from swift.base.timestamp import ZERO, Timestamp
 from swift.platform.durable import make_directories, publish, rename_durably
 from swift.platform.locks import lock_directory
 from swift.platform.syncing import moments, sync_directory
+from swift.platform.waiting import before_blocking
 from swift.store.api import Draft, ObjectState
 from swift.store.chooser import choose, remove_if_empty
 from swift.store.core import FileDraft
@@ -23,21 +24,21 @@ from swift.store.packed.changes import Change, Update
 from swift.store.packed.device import gone
 from swift.store.packed.drafts import PackedDraft
 from swift.store.packed.entry import Entry
-from swift.store.packed.objects import Reader
+from swift.store.packed.objects import PackedLoaded, Reader
 from swift.store.packed.place import NOWHERE, Place
 from swift.store.packed.record import Header, Kind, Record, Reference
 
 
 class PackedEdit:
-    """``Edit`` of the packed engine; a context manager. ``load`` gives the state of a place."""
+    """``Edit`` of the packed engine; a context manager. ``load`` merges the entries of the place."""
 
-    __slots__ = ("state", "_load", "_next_partition", "_place", "_reader", "_is_held")
+    __slots__ = ("state", "_entries", "_is_held", "_load", "_next_partition", "_place", "_reader")
 
     def __init__(
         self,
         place: Place,
         reader: Reader,
-        load: Callable[[], ObjectState],
+        load: Callable[[list[Entry]], PackedLoaded],
         next_part_power: int | None,
     ):
         self.state = ObjectState()
@@ -45,6 +46,8 @@ class PackedEdit:
         self._reader = reader
         self._load = load
         self._is_held = False
+        #: Partition → entries of the object, which only this edit changes.
+        self._entries: dict[int, list[Entry]] = {}
         self._next_partition: int | None = None
         if next_part_power is not None:
             target = int(place.key.hash[:8], 16) >> (32 - next_part_power)
@@ -56,8 +59,10 @@ class PackedEdit:
         self._is_held = True
         try:
             for partition in self._partitions():
-                adopt(self._place, partition)
-            self.state = self._load()
+                self._entries[partition] = adopt(self._place, partition)
+            loaded = self._load(self._entries[self._place.partition])
+            self.state = loaded.state
+            self._entries[self._place.partition] = loaded.entries
         except BaseException:
             self.__exit__()
             raise
@@ -83,9 +88,12 @@ class PackedEdit:
         if ec is not None and (fragment is None or not 0 <= fragment < ec.fragments):
             raise BadFragmentIndex(f"fragment index {fragment} is not below {ec.fragments}")
         at = fragment if ec is not None else None
+        if draft.may_block(0):
+            before_blocking()
         header = self._place.header(Kind.DATA, timestamp)._replace(fragment=at)
         if draft.file is None and self._place.device.keeps_as_files(self._place.key.policy.index):
             # It began when objects were packed.
+            before_blocking()
             draft.become_file()
         file = draft.file
         if file is None:
@@ -103,7 +111,7 @@ class PackedEdit:
     def commit(self, timestamp: Timestamp, fragment: int) -> None:
         """See ``Edit``."""
         place = self._place
-        entries = place.entries()
+        entries = self._known(place.partition)
         meant = [each for each in entries if _is_archive(each, timestamp, fragment)]
         if not meant:
             if not _is_superseded(place, entries, timestamp):
@@ -111,6 +119,7 @@ class PackedEdit:
             self._clean(place.header(Kind.GONE, ZERO))
             return
         if meant[0].external and not meant[0].durable:
+            before_blocking()
             for partition in self._partitions():
                 rename_file(place, partition, meant[0].name, data_name(timestamp, fragment, durable=True))
         header = place.header(Kind.COMMIT, timestamp)._replace(fragment=fragment)
@@ -120,11 +129,11 @@ class PackedEdit:
         """See ``Edit``."""
         meant = [
             each
-            for each in self._place.entries()
+            for each in self._known(self._place.partition)
             if _is_archive(each, timestamp, fragment) and not each.durable
         ]
         if meant:
-            remove(self._place, self._place.partition, meant)
+            self._remove(self._place.partition, meant)
 
     def post(self, timestamp: Timestamp, ctype_timestamp: Timestamp | None, metadata: Metadata) -> None:
         """See ``Edit``."""
@@ -141,6 +150,7 @@ class PackedEdit:
     def _store_metadata(self, header: Header, metadata: Metadata) -> None:
         place = self._place
         if place.device.object_bytes_max(place.key.policy.index) < 0:
+            before_blocking()
             write_file(place, self._partitions(), header.name, metadata)
             self._change(Record(header._replace(external=True)))
         else:
@@ -152,6 +162,17 @@ class PackedEdit:
         """Return the partitions in which the object is changed."""
         also = self._next_partition
         return [self._place.partition] if also is None else [self._place.partition, also]
+
+    def _known(self, partition: int) -> list[Entry]:
+        """Return the entries of the object, read once for each change."""
+        entries = self._entries.get(partition)
+        if entries is None:
+            entries = self._entries[partition] = self._place.entries(partition)
+        return entries
+
+    def _remove(self, partition: int, entries: list[Entry]) -> None:
+        self._entries.pop(partition, None)
+        remove(self._place, partition, entries)
 
     def _change(self, record: Record, *, cleans: bool = True, commits: bool = False) -> None:
         """Commit a record with what it makes obsolete, here and in the partition after an increase."""
@@ -168,12 +189,15 @@ class PackedEdit:
             # It is obsolete already, but what it makes obsolete goes.
             for update in updates:
                 if update.removed:
-                    remove(place, update.partition, update.removed)
+                    self._remove(update.partition, update.removed)
             return
         references = tuple(
             Reference(update.partition, entry.position) for update in updates for entry in update.removed
         )
         header = header._replace(references=references, also_partition=self._next_partition)
+        if any(entry.external for update in updates for entry in update.removed):
+            before_blocking()
+        self._entries.clear()
         place.device.commit(Change(record._replace(header=header), updates))
         for update in updates:
             # A file of the same name was replaced by this one.
@@ -181,7 +205,7 @@ class PackedEdit:
 
     def _update(self, partition: int, header: Header, *, cleans: bool, commits: bool) -> Update:
         place = self._place
-        entries = place.entries(partition)
+        entries = self._known(partition)
         if commits:
             entries = [
                 each._replace(durable=True) if _is_archive(each, header.timestamp, header.fragment) else each
@@ -214,9 +238,9 @@ class PackedEdit:
     def _clean(self, header: Header) -> None:
         """Remove what is obsolete without a new record of the object."""
         place = self._place
-        obsolete = place.obsolete(place.entries(), self._reader)
+        obsolete = place.obsolete(self._known(place.partition), self._reader)
         if obsolete:
-            remove(place, place.partition, obsolete)
+            self._remove(place.partition, obsolete)
 
     def __repr__(self) -> str:
         return f"<PackedEdit {self._place.key.hash} {self.state.kind}>"
@@ -247,15 +271,17 @@ def new_draft(place: Place, size: int | None, *, etag_follows: bool = False, eta
     return PackedDraft(size, size_max, make_file, etag_follows=etag_follows, etag=etag)
 
 
-def adopt(place: Place, partition: int) -> None:
-    """Write records about the files that the index does not have; the caller holds the object.
+def adopt(place: Place, partition: int) -> list[Entry]:
+    """Return the entries of an object, after records about the files that the index does not have.
 
-    Raises ``NoSpace``, OSError.
+    The caller holds the object. Raises ``NoSpace``, OSError.
     """
-    for entry in place.entries(partition):
-        if entry.position == NOWHERE:
-            header = place.header_of(entry)._replace(partition=partition)
-            place.device.commit(Change(Record(header), [Update(partition, [], merges=True)]))
+    entries = place.entries(partition)
+    unknown = [entry for entry in entries if entry.position == NOWHERE]
+    for entry in unknown:
+        header = place.header_of(entry)._replace(partition=partition)
+        place.device.commit(Change(Record(header), [Update(partition, [], merges=True)]))
+    return place.entries(partition) if unknown else entries
 
 
 def write_file(place: Place, partitions: list[int], name: str, metadata: Metadata) -> None:
@@ -275,6 +301,8 @@ def write_file(place: Place, partitions: list[int], name: str, metadata: Metadat
 
 def remove(place: Place, partition: int, entries: list[Entry]) -> None:
     """Remove entries of an object durably; the caller holds it. Raises ``NoSpace``, OSError."""
+    if any(entry.external for entry in entries):
+        before_blocking()
     change = removal(place, partition, entries)
     place.device.commit(change)
     unlink_removed(place, change.updates[0])

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
-from swift.base.calls import Run, run_inline
+from swift.base.calls import Run
 from swift.base.timestamp import Timestamp
 from swift.policy.policy import Policy
 from swift.store.api import Capabilities, ObjectKey, ObjectState, ReadOptions, StoredObject
@@ -22,6 +22,7 @@ from swift.store.packed.device import IndexOpener, PackedDevice, PackedRules
 from swift.store.packed.devices import PackedDevices
 from swift.store.packed.drafts import PackedDraft
 from swift.store.packed.edit import PackedEdit, new_draft
+from swift.store.packed.entry import Entry
 from swift.store.packed.maintenance import PackedMaintenance
 from swift.store.packed.objects import PackedLoaded, PackedObject, Reader
 from swift.store.packed.place import Place
@@ -71,16 +72,16 @@ class PackedStore:
         return PackedSpace(self.devices)
 
     def run(self, device: str, effort: Effort) -> Run:
-        """See ``ObjectStore``: changes wait for a commit in any case, and block nothing."""
+        """See ``ObjectStore``: changes are committed in a thread, and looks are served from memory."""
         run = self._runs.get((device, effort))
         if run is None:
             self.core.devices.path(device)
             pools = self.core.pools
             run = pools.run(device)
-            if effort not in (Effort.SHORT, Effort.CHANGE):
+            if effort in (Effort.LOOK, Effort.CHANGE):
+                run = pools.nonblocking(device)
+            elif effort is not Effort.SHORT:
                 run = pools.threads(device, effort.value)
-            elif effort is Effort.CHANGE:
-                run = run_inline
             self._runs[device, effort] = run
         return run
 
@@ -131,8 +132,8 @@ class PackedStore:
         """See ``ObjectStore``; a look costs so little that nothing is guessed."""
         place = self.devices.place(key)
 
-        def load() -> ObjectState:
-            return self.devices.load(place, options, open_data=False, is_held=True).state
+        def load(entries: list[Entry]) -> PackedLoaded:
+            return self.devices.load(place, options, entries, open_data=False, is_held=True)
 
         return PackedEdit(place, Reader(self.core, place.device), load, next_part_power)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from swift.http.body import FileBody
+from swift.platform.waiting import before_blocking
 from swift.store.api import ObjectKey, ObjectState, ReadOptions
 from swift.store.chooser import Choice
 from swift.store.core import EngineCore
@@ -34,13 +35,13 @@ class PackedLoaded:
         self,
         state: ObjectState,
         choice: Choice,
-        entries: list[Entry],
         record: StoredRecord | None = None,
         file: Loaded | None = None,
     ):
         self.state = state
         self.choice = choice
-        self.entries = entries
+        #: All of the object's, as they were read.
+        self.entries: list[Entry] = []
         #: None when there is no body, or when it is a file.
         self.record = record
         #: The open file of a large body.
@@ -76,8 +77,11 @@ class Reader:
             choice = choose_for(list(by_name), key, options)
         data = None if choice.data is None else by_name[choice.data.name]
         if data is None or not data.external:
-            return self._load_packed(key, object_hash, by_name, choice, data, options, open_data)
-        return self._load_external(key, object_hash, by_name, choice, options, open_data)
+            loaded = self._load_packed(key, object_hash, by_name, choice, data, options, open_data)
+        else:
+            loaded = self._load_external(key, object_hash, by_name, choice, options, open_data)
+        loaded.entries = entries
+        return loaded
 
     def _load_packed(
         self,
@@ -99,13 +103,14 @@ class Reader:
                 return decode_metadata(record.metadata)
             entry = by_name[file.name]
             if entry.external:
+                before_blocking()
                 directory = self._core.object_path(key).directory
                 return read_metadata(self._core.disk, f"{directory}/{entry.name}")
             return self.metadata(entry, object_hash)
 
         size = 0 if record is None else record.header.body_bytes
         state = state_of(choice, key, options, read, size)
-        return PackedLoaded(state, choice, list(by_name.values()), record)
+        return PackedLoaded(state, choice, record)
 
     def _load_external(
         self,
@@ -117,6 +122,7 @@ class Reader:
         open_data: bool,
     ) -> PackedLoaded:
         """Load an object whose body is a file; what was posted may be packed."""
+        before_blocking()
         core, directory = self._core, self._core.object_path(key).directory
         assert choice.data is not None
         file = load(core.disk, directory, [choice.data.name], key, _any_archive(options), open_data=open_data)
@@ -133,7 +139,7 @@ class Reader:
             if file.fd is not None:
                 core.disk.close(file.fd)
             raise
-        return PackedLoaded(state, choice, list(by_name.values()), None, file)
+        return PackedLoaded(state, choice, None, file)
 
     def record(self, entry: Entry, object_hash: bytes, length: int) -> StoredRecord:
         """Return the record of an entry, checked to be of this object.

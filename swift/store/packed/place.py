@@ -10,6 +10,7 @@ from contextlib import suppress
 
 from swift.base.timestamp import Timestamp
 from swift.platform.syncing import sync_directory
+from swift.platform.waiting import before_blocking
 from swift.policy.policy import Policy
 from swift.store.api import ObjectKey
 from swift.store.chooser import choose, files_to_remove
@@ -76,6 +77,7 @@ class Place:
 
     def _files(self, partition: int) -> list[Entry]:
         """Return entries for the files in the hash directory."""
+        before_blocking()
         directory = self.path(partition).directory
         names = list_names(self.core.disk, directory)
         if any(name.endswith(DURABLE) for name in names):

@@ -23,6 +23,7 @@ from swift.platform.disk import Disk
 from swift.platform.durable import make_directories
 from swift.platform.locks import lock_descriptor
 from swift.platform.syncing import sync_directory
+from swift.platform.waiting import WouldBlock, before_blocking, must_not_block
 from swift.store.errors import Damaged
 from swift.store.packed.record import (
     ALIGNMENT,
@@ -76,7 +77,12 @@ class OpenVolume:
         self._disk.close(self.fd)
 
     def read(self, offset: int, length: int) -> bytes:
-        """Return up to ``length`` bytes; raises OSError."""
+        """Return up to ``length`` bytes; raises OSError, ``WouldBlock``."""
+        if must_not_block():
+            cached = self._disk.read_cached(self.fd, length, offset)
+            if cached is None:
+                raise WouldBlock
+            return cached
         data = self._disk.pread(self.fd, length, offset)
         while len(data) < length:
             more = self._disk.pread(self.fd, length - len(data), offset + len(data))
@@ -191,6 +197,7 @@ class Volumes:
             if volume is not None:
                 self._open.move_to_end(number)
                 return volume
+        before_blocking()
         volume = self.open_anew(number)
         with self._mutex:
             self._open[number] = volume

@@ -57,6 +57,9 @@ class Draft:
         self.settled = None
         self._fails_at = fails_at
 
+    def may_block(self, size_bytes):
+        return True
+
     def write(self, data):
         self.writes += 1
         if self.writes == self._fails_at:

@@ -4,8 +4,14 @@ import threading
 
 import pytest
 
-from swift.platform.waiting import yielding
-from swift.runtime.diskcalls import INLINE_MAX_S, PENALTY_S, STALL_S, DiskThreadPools, InlineCalls
+from swift.platform.waiting import before_blocking, must_not_block, yielding
+from swift.runtime.diskcalls import (
+    PENALTY_S,
+    STALL_S,
+    DiskThreadPools,
+    InlineCalls,
+    NonblockingCalls,
+)
 
 
 def lets_others_run(watch, seconds):
@@ -52,7 +58,7 @@ def calls(watch, threaded):
 
 def test_a_quick_device_is_called_where_the_caller_is(calls, watch, threaded):
     for _ in range(1000):
-        calls(watch.takes, INLINE_MAX_S / 2)
+        calls(watch.takes, InlineCalls.average_max_s / 2)
     assert threaded == []
 
 
@@ -85,24 +91,24 @@ def test_the_kernel_is_asked_about_the_cpu_only_after_a_slow_call(watch):
     asked = []
     calls = InlineCalls(lambda function, *args: function(*args), watch, lambda: asked.append(1) or 0.0)
     for _ in range(100):
-        calls(watch.takes, INLINE_MAX_S / 2)
+        calls(watch.takes, InlineCalls.average_max_s / 2)
     assert not asked
     calls(watch.takes, STALL_S * 1.1)
-    calls(watch.takes, INLINE_MAX_S / 2)
+    calls(watch.takes, InlineCalls.average_max_s / 2)
     assert asked
 
 
 def test_a_device_that_is_slow_on_average_moves_to_threads(calls, watch, threaded):
     for _ in range(200):
-        calls(watch.takes, INLINE_MAX_S * 2)
+        calls(watch.takes, InlineCalls.average_max_s * 2)
     assert threaded
 
 
 def test_one_slow_call_among_quick_ones_is_forgiven(calls, watch, threaded):
     for _ in range(10):
-        calls(watch.takes, INLINE_MAX_S * 5)
+        calls(watch.takes, InlineCalls.average_max_s * 5)
         for _ in range(100):
-            calls(watch.takes, INLINE_MAX_S / 10)
+            calls(watch.takes, InlineCalls.average_max_s / 10)
     assert threaded == []
 
 
@@ -153,3 +159,46 @@ def test_without_threads_everything_runs_inline():
 
 def test_daemons_never_call_a_disk_on_their_loop():
     assert DiskThreadPools(2).run("sdb1")(threading.get_ident) != threading.get_ident()
+
+
+# --- calls that must not block -------------------------------------------------------------------
+
+
+@pytest.fixture
+def nonblocking(watch, threaded):
+    def threads(function, *args):
+        threaded.append(args)
+        return function(*args)
+
+    return NonblockingCalls(threads, watch, lambda: watch.queued)
+
+
+def test_what_does_not_wait_for_a_disk_runs_where_the_caller_is(nonblocking, threaded):
+    assert nonblocking(must_not_block) is True
+    assert threaded == []
+
+
+def test_a_thread_repeats_what_would_wait_for_a_disk(nonblocking, threaded):
+    def read(name):
+        before_blocking()
+        return name, must_not_block()
+
+    assert nonblocking(read, "body") == ("body", False)
+    assert threaded == [("body",)]
+
+
+def test_a_device_that_is_slow_all_the_same_is_left_to_threads(nonblocking, threaded, watch):
+    for _ in range(2):
+        nonblocking(watch.takes, STALL_S * 2)
+    assert threaded == []
+    assert nonblocking(must_not_block) is False
+
+
+def test_several_devices_share_the_loop_for_calls_that_do_not_block():
+    pools = DiskThreadPools(2, quick=True)
+    here = threading.get_ident()
+    assert [pools.nonblocking(name)(threading.get_ident) for name in ("sda", "sdb")] == [here, here]
+
+
+def test_without_threads_calls_may_block():
+    assert DiskThreadPools(0).nonblocking("sda")(must_not_block) is False

@@ -40,9 +40,9 @@ def handle(engine):
 @pytest.mark.parametrize(
     ("call", "effort"),
     [
-        (lambda handle: handle.stat(key_of(), NOW), Effort.SHORT),
-        (lambda handle: handle.open(key_of(), NOW).close(), Effort.SHORT),
-        (lambda handle: handle.draft(key_of(), 1).discard(), Effort.SHORT),
+        (lambda handle: handle.stat(key_of(), NOW), Effort.LOOK),
+        (lambda handle: handle.open(key_of(), NOW).close(), Effort.LOOK),
+        (lambda handle: handle.draft(key_of(), 1).discard(), Effort.LOOK),
         (lambda handle: handle.hashes("sda", "7", GOLD, list_suffixes=True), Effort.HASHES),
         (lambda handle: handle.partitions("sda", GOLD), Effort.HASHES),
         (lambda handle: list(handle.inventory("7", GOLD)), Effort.SSYNC),

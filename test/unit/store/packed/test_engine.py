@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from swift.base.errors import DeviceUnavailable, LockTimeout
+from swift.platform.waiting import must_not_block
+from swift.runtime.diskcalls import NonblockingCalls
 from swift.store.api import LIVE
-from swift.store.calls import Effort
-from test.sim.packedworld import VIEW, World, delete, device_of, key_of, outcome_of, put
-from test.sim.test_powercut import ABSENT_OUTCOME, GOLD, TOP, live
+from swift.store.calls import Effort, InlinePools
+from swift.store.handle import StoreHandle
+from test.sim.packedworld import INDEX, VIEW, World, commit, delete, device_of, key_of, outcome_of, post, put
+from test.sim.test_powercut import ABSENT_OUTCOME, EC, GOLD, TOP, live
 
 A = key_of("a")
 LARGE = bytes(range(256)) * 5
@@ -68,9 +73,91 @@ def test_a_closed_store_opens_its_devices_again(world):
     assert store.stat(A, VIEW).kind == LIVE
 
 
-def test_changes_run_where_they_are_called(world):
-    """They wait for a commit; a thread of the pool would only wait along."""
-    assert world.stores[0].run("sda", Effort.CHANGE)(lambda: "here") == "here"
+#: Calls of a disk that are served from memory.
+MEMORY_CALLS = {"index.get", "index.is_current", "lock_byte", "now_ns", "read_cached", "statvfs", "close"}
+
+
+@pytest.fixture
+def loop():
+    """A store whose looks and changes run as on an event loop, and the calls that a thread repeated."""
+    # Larger than what is read with the header of its last record.
+    store, repeated = World(1, 0, volume_bytes=1 << 20).stores[0], []
+
+    class Pools(InlinePools):
+        def nonblocking(self, device):
+            def threads(function, *args):
+                repeated.append(function)
+                return function(*args)
+
+            return NonblockingCalls(threads)
+
+    def fault(name):
+        assert not must_not_block() or name in MEMORY_CALLS, name
+
+    store.core.pools = Pools()
+    store.process.fault = fault
+    yield SimpleNamespace(
+        store=store, repeated=repeated, handle=StoreHandle(store, "sda"), process=store.process
+    )
+
+
+def changed(loop, change, *args, **options):
+    """Make a change as one call; return how often a thread had to."""
+    before = len(loop.repeated)
+    loop.handle.call(Effort.CHANGE, lambda store: change(store, *args, **options))
+    return len(loop.repeated) - before
+
+
+def test_small_objects_are_changed_and_read_on_the_loop(loop):
+    loop.store.stat(A, VIEW)
+    assert changed(loop, put, A, 1, b"one") == 0
+    # A thread opens the volume for reading, once.
+    assert changed(loop, put, A, 2, b"two") == 1
+    assert changed(loop, put, A, 3, b"three") == 0
+    assert changed(loop, post, A, 4, "red") == 0
+    loop.repeated.clear()
+    assert (loop.handle.open(A, VIEW).read_small(100), loop.repeated) == (b"three", [])
+    assert changed(loop, delete, A, 5) == 0
+    assert outcome_of(loop.store, A) == ("deleted",)
+
+
+def test_fragment_archives_are_committed_on_the_loop(loop):
+    key = key_of("coded", EC)
+    loop.store.stat(key, VIEW)
+    assert changed(loop, put, key, 1, b"archive", fragment=INDEX) == 0
+    assert changed(loop, commit, key, 1) == 0
+    assert loop.handle.stat(key, VIEW).kind == LIVE
+
+
+def test_a_thread_opens_a_device(loop):
+    assert changed(loop, put, A, 1, b"one") == 1
+    assert outcome_of(loop.store, A) == live(b"one")
+
+
+def test_a_thread_reads_what_is_not_in_memory(loop, monkeypatch):
+    put(loop.store, A, 1, b"one")
+    monkeypatch.setattr(loop.process.machine.disk, "read_cached", lambda *_args: None)
+    assert loop.handle.open(A, VIEW).read_small(100) == b"one"
+    assert len(loop.repeated) == 1
+    assert changed(loop, delete, A, 2) == 1
+    assert outcome_of(loop.store, A) == ("deleted",)
+
+
+@pytest.mark.parametrize("bodies", [(LARGE, b"small"), (b"small", LARGE), (LARGE, LARGE)])
+def test_a_thread_changes_what_is_a_file(loop, bodies):
+    """A body that replaces a file, or becomes one, is stored once."""
+    loop.store.stat(A, VIEW)
+    first, last = bodies
+    assert changed(loop, put, A, 1, first) == (first is LARGE)
+    assert changed(loop, put, A, 2, last) == 1
+    assert outcome_of(loop.store, A) == live(last)
+    assert len(loop.store.devices.place(A).entries()) == 1
+
+
+def test_a_thread_keeps_objects_as_files(loop):
+    device_of(loop.store).keep_as_files(GOLD.index)
+    assert changed(loop, put, A, 1, b"one") == 1
+    assert changed(loop, delete, A, 2) == 1
 
 
 def test_what_it_can_do(world):
