@@ -326,6 +326,8 @@ class Capabilities:
     rsyncable: bool
     #: ``StoredObject.pieces`` may give ranges of files, which the kernel sends.
     sendfile: bool
+    #: Changes that it can make durable together; a daemon brings no more at the same moment.
+    changes_together: int = 1
 
 
 class Location(NamedTuple):

@@ -18,6 +18,7 @@ from swift.base.calls import Run, T, Ts
 from swift.http.body import FileBody
 from swift.policy.policy import Policy
 from swift.store.api import (
+    Capabilities,
     Draft,
     Location,
     Maintenance,
@@ -138,6 +139,11 @@ class StoreHandle(Handle[ObjectStore]):
         self._look, self._long = self._runs[Effort.LOOK.value], self._runs[Effort.LONG.value]
         self._purposes: dict[Effort, StoreHandle] = {}
         super().__init__(engine, lambda effort: self._runs[effort.value])
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """See ``ObjectStore``."""
+        return self._engine.capabilities
 
     @cached_property
     def maintenance(self) -> MaintenanceHandle:

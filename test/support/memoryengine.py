@@ -144,7 +144,7 @@ class MemoryStore:
     @property
     def capabilities(self) -> Capabilities:
         """See ``ObjectStore``."""
-        return Capabilities(rsyncable=False, sendfile=False)
+        return Capabilities(rsyncable=False, sendfile=False, changes_together=3)
 
     def run(self, device: str, effort: Effort) -> Run:
         """See ``ObjectStore``: nothing here waits."""

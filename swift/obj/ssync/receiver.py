@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from dataclasses import dataclass
 from swift import green
 from swift.base.errors import LockTimeout, SwiftError
 from swift.http import fields
-from swift.http.body import BodyError, BodyTimeout, ClientDisconnected, IterableBody, RequestBody
+from swift.http.body import BodyError, BodyTimeout, BytesBody, ClientDisconnected, IterableBody, RequestBody
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response
@@ -38,6 +39,8 @@ from swift.wire.ssync import LineReader, Offer, SsyncEnded, SsyncError, Subreque
 #: Offers that are compared with the disk in one turn of the thread pool.
 BATCH = 100
 READ_BYTES = 65536
+#: Bodies of at most so many bytes are read before they are stored.
+SMALL_BYTES = 65536
 _LOCK_PAUSE_S = 0.05
 #: Not stored as metadata: one is computed, the other a wish about this request.
 _NOT_COPIED = frozenset(("etag", fields.BACKEND_NO_COMMIT))
@@ -229,22 +232,49 @@ class SsyncReceiver:
 
     def _updates(self) -> Iterator[bytes]:
         self._lines.expect(ssync.UPDATES_START)
-        while (subrequest := self._lines.next_subrequest()) is not None:
-            self._apply(subrequest)
+        together = self._context.store.capabilities.changes_together
+        under_way: deque[tuple[Subrequest, green.Task[str | None]]] = deque()
+        try:
+            while (subrequest := self._lines.next_subrequest()) is not None:
+                is_small = together > 1 and subrequest.body_bytes <= SMALL_BYTES
+                if not is_small or any(each.path == subrequest.path for each, _ in under_way):
+                    # Changes of one object keep their order.
+                    self._await(under_way)
+                body = SubrequestBody(self._lines, subrequest.body_bytes)
+                if is_small:
+                    under_way.append((subrequest, green.spawn(self._apply, subrequest, _in_memory(body))))
+                    self._await(under_way, together - 1)
+                else:
+                    reason = self._apply(subrequest, body)
+                    body.finish()
+                    self._count(subrequest, reason)
+            self._await(under_way)
+        finally:
+            # The locks are held until the last of them has ended.
+            for _, task in under_way:
+                task.wait()
         if self.failures:
             text = f"ERROR: With :UPDATES: {self.failures} failures to {self.successes} successes"
             raise Aborted(500, text.encode())
         yield ssync.encode_line(ssync.UPDATES_START)
         yield ssync.encode_line(ssync.UPDATES_END)
 
-    def _apply(self, subrequest: Subrequest) -> None:
-        body = SubrequestBody(self._lines, subrequest.body_bytes)
+    def _await(self, under_way: deque[tuple[Subrequest, green.Task[str | None]]], left: int = 0) -> None:
+        """Wait until only so many subrequests are under way."""
+        while len(under_way) > left:
+            subrequest, task = under_way.popleft()
+            self._count(subrequest, task.wait())
+
+    def _apply(self, subrequest: Subrequest, body: RequestBody) -> str | None:
+        """Carry out a subrequest; return the reason if it failed."""
         reason = _malformation(subrequest)
         if reason is None:
             response = self._execute(subrequest, body)
             if not (response.is_success or response.status == 404):
                 reason = f"was answered {response.status}"
-        body.finish()
+        return reason
+
+    def _count(self, subrequest: Subrequest, reason: str | None) -> None:
         if reason is None:
             self.successes += 1
             return
@@ -256,7 +286,7 @@ class SsyncReceiver:
         ):
             raise SsyncError(f"Too many {self.failures} failures to {self.successes} successes")
 
-    def _execute(self, subrequest: Subrequest, body: SubrequestBody) -> Response:
+    def _execute(self, subrequest: Subrequest, body: RequestBody) -> Response:
         session = self._session
         path = f"/{session.device}/{session.partition}{subrequest.path}"
         request = Request(subrequest.method, path, self._headers_of(subrequest), body)
@@ -302,6 +332,13 @@ def _malformation(subrequest: Subrequest) -> str | None:
 
 def _is_hash(text: str) -> bool:
     return len(text) == 32 and all(c in "0123456789abcdef" for c in text)
+
+
+def _in_memory(body: SubrequestBody) -> BytesBody:
+    """Return a body that was read to its end. Raises ``BodyError``."""
+    data = BytesBody(body.read())
+    body.finish()
+    return data
 
 
 class SubrequestBody(RequestBody):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from swift.base.errors import SwiftError
 from swift.base.truth import is_true
@@ -40,6 +41,7 @@ from swift.store.api import (
     ObjectKey,
     ObjectStore,
     ReadOptions,
+    StoredObject,
 )
 from swift.store.calls import Effort
 from swift.store.errors import CorruptBody
@@ -52,6 +54,9 @@ from swift.wire.ssync import LineReader, Offer, SsyncError, Subrequest, UpdatesR
 #: Objects that are looked at in one call of a disk thread.
 BATCH = 100
 READ_BYTES = 65536
+#: Bodies of at most so many bytes are read together with others, up to a number of bytes.
+SMALL_BYTES = 65536
+LOADED_BYTES = 1 << 20
 #: Lines and small bodies are gathered until there are so many bytes.
 FLUSH_BYTES = 65536
 #: Objects whose bodies may break off before a partition is left for the next pass.
@@ -164,6 +169,34 @@ class Sender:
         return f"<Sender {self.agent}>"
 
 
+S = TypeVar("S", OpenObject, StoredObject)
+
+
+@dataclass(slots=True)
+class _Loaded:
+    """An object to be sent; ``body`` is None unless it is small."""
+
+    want: Want
+    found: Found
+    body: bytes | None = None
+    written: Metadata = field(default_factory=dict)
+    is_durable: bool = False
+
+    def read(self, stored: StoredObject, *, size_max: int) -> None:
+        """Read the body, which is closed then; the object may be another one by now."""
+        try:
+            state = stored.state
+            if state.kind in (LIVE, EXPIRED) and state.written is not None and state.size <= size_max:
+                stored.keep_cache = False
+                body = b"".join(stored.blocks(0, state.size))
+                self.body, self.written, self.is_durable = body, state.written, state.durable
+        except (CorruptBody, OSError):
+            # It is met again when it is sent.
+            return
+        finally:
+            stored.close()
+
+
 class _SsyncSession:
     """One exchange with a receiver."""
 
@@ -220,9 +253,17 @@ class _SsyncSession:
             raise SsyncError(f"{min(unknown)!r} was never offered")
         in_sync = dict(self._offered)
         self._send(ssync.encode_line(ssync.UPDATES_START))
-        for want in [wants.wants[name] for name in self._offered if name in wants.wants]:
-            if self._job.confirms is not None or not self._update(want):
+        requested = [wants.wants[name] for name in self._offered if name in wants.wants]
+        if self._job.confirms is not None:
+            for want in requested:
                 del in_sync[want.hash]
+            requested = []
+        while requested:
+            loaded = self._store.call(Effort.SSYNC, self._load, requested)
+            requested = requested[len(loaded) :]
+            for each in loaded:
+                if not self._update(each):
+                    del in_sync[each.want.hash]
         self._send(ssync.encode_line(ssync.UPDATES_END))
         self._flush()
         _read_lines(lines, UpdatesReader())
@@ -298,38 +339,57 @@ class _SsyncSession:
                 break
         return found
 
-    def _open(self, key: ObjectKey) -> OpenObject:
+    def _open(self, opener: Callable[[ObjectKey, ReadOptions], S], key: ObjectKey) -> S:
         """Open what ``_find`` found."""
         *others, last = self._read_options()
         for options in others:
-            stored = self._store.open(key, options)
+            stored = opener(key, options)
             if stored.state.kind != ABSENT:
                 return stored
             stored.close()
-        return self._store.open(key, last)
+        return opener(key, last)
 
     # --- the updates ---------------------------------------------------------------------------------
 
-    def _update(self, want: Want) -> bool:
+    def _load(self, engine: ObjectStore, wants: Sequence[Want]) -> list[_Loaded]:
+        """Return the first of the objects that are wanted, with small bodies."""
+        loaded, read_bytes = list[_Loaded](), 0
+        for want in wants[:BATCH]:
+            each = _Loaded(want, self._find(engine, want.hash))
+            loaded.append(each)
+            key, size = each.found.key, each.found.state.size
+            if want.data and key is not None and not self._is_rebuilt and size <= SMALL_BYTES:
+                each.read(self._open(engine.open, key), size_max=SMALL_BYTES)
+                read_bytes += size
+            if read_bytes >= LOADED_BYTES:
+                break
+        return loaded
+
+    @property
+    def _is_rebuilt(self) -> bool:
+        """True if archives of another index are sent than those that are here."""
+        return self._job.target is not None and self._job.target != self._job.fragment
+
+    def _update(self, loaded: _Loaded) -> bool:
         """Send the requested parts of one object; return True on success."""
-        found = self._store.call(Effort.SSYNC, self._find, want.hash)
+        found = loaded.found
         key, state = found.key, found.state
         done = key is not None and state.kind in (LIVE, EXPIRED, DELETED)
         if done and key is not None:
             if state.kind == DELETED:
                 self._send(ssync.delete_subrequest(key.path.quoted, state.timestamp).encode())
             else:
-                done = self._send_object(key, found, want)
+                done = self._send_object(key, loaded)
         if done:
             self.pushed.sent += 1
         else:
             self.pushed.failed += 1
         return done
 
-    def _send_object(self, key: ObjectKey, found: Found, want: Want) -> bool:
-        if want.data and not self._put(key, found):
+    def _send_object(self, key: ObjectKey, loaded: _Loaded) -> bool:
+        if loaded.want.data and not self._put(key, loaded):
             return False
-        posted = _post_metadata(found) if want.meta else None
+        posted = _post_metadata(loaded.found) if loaded.want.meta else None
         if posted is None:
             return True
         head = _encoded(ssync.post_subrequest(key.path.quoted, posted))
@@ -337,11 +397,17 @@ class _SsyncSession:
             self._send(head)
         return head is not None
 
-    def _put(self, key: ObjectKey, found: Found) -> bool:
-        job = self._job
-        if job.target is not None and job.target != job.fragment:
-            return self._put_rebuilt(key, found, job.target)
-        stored = self._open(key)
+    def _put(self, key: ObjectKey, loaded: _Loaded) -> bool:
+        if self._job.target is not None and self._is_rebuilt:
+            return self._put_rebuilt(key, loaded.found, self._job.target)
+        if loaded.body is not None:
+            put = ssync.put_subrequest(key.path.quoted, loaded.written, durable=loaded.is_durable)
+            encoded = _encoded(put)
+            if encoded is not None:
+                self._send(encoded)
+                self._send(loaded.body)
+            return encoded is not None
+        stored = self._open(self._store.open, key)
         try:
             state = stored.state
             if state.kind not in (LIVE, EXPIRED) or state.written is None:

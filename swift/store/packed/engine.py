@@ -32,7 +32,7 @@ from swift.store.partitionlock import ReplicationLocks
 from swift.store.reservation import FileReservation, reserve
 from swift.store.verified import FileObject, RecentChecks
 
-_CAPABILITIES = Capabilities(rsyncable=False, sendfile=True)
+_CAPABILITIES = Capabilities(rsyncable=False, sendfile=True, changes_together=32)
 #: Locks of partitions are above those of objects.
 PARTITION_LOCKS = 1 << 61
 

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from dataclasses import replace
+from types import SimpleNamespace
+
 import pytest
 
 from swift.base.timestamp import Timestamp
+from swift.green import Event, spawn_after
 from swift.http.body import BodyError, BodyTimeout, ClientDisconnected, RequestBody
+from swift.http.request import Request
+from swift.http.response import Response
+from swift.obj.ssync.receiver import SsyncHead, SsyncReceiver
 from swift.wire.ssync import Offer, Subrequest, encode_line, put_subrequest
 
 OPENING = [
@@ -250,3 +258,71 @@ def test_a_length_of_thousands_of_digits_ends_the_conversation_with_a_word(bench
     assert b":ERROR: 0 " in said
     assert b"malformed content-length" in said
     assert error is not None
+
+
+# --- an engine that makes changes together ---------------------------------------------------------
+
+
+class Together:
+    """A store that makes three changes together; each waits until ``opened``, or until three are there."""
+
+    capabilities = SimpleNamespace(changes_together=3)
+
+    def __init__(self):
+        self.events = []
+        self.waiting = 0
+        self.opened = Event()
+
+    @contextmanager
+    def replication_lock(self, *_args):
+        try:
+            yield
+        finally:
+            self.events.append("unlocked")
+
+    def execute(self, request):
+        self.events.append(f"began {request.path}")
+        self.waiting += 1
+        if self.waiting == 3:
+            self.opened.set()
+        self.opened.wait()
+        self.events.append(f"stored {request.path} {request.body.read().decode()}")
+        return Response(201)
+
+
+@pytest.fixture
+def together(bench):
+    store = Together()
+
+    def serve(*pieces):
+        session = SsyncHead("sda", "1", bench.context.policies.default, None)
+        request = Request("SSYNC", "/sda/1", {}, Script(*OPENING, *pieces))
+        context = replace(bench.app._ssync_context(session), store=store, execute=store.execute)
+        try:
+            return b"".join(SsyncReceiver(request, session, context).serve())
+        except BodyError as error:
+            return error
+
+    return SimpleNamespace(serve=serve, store=store)
+
+
+def test_small_objects_are_stored_together_as_far_as_the_engine_can(together):
+    said = together.serve(*(put(name, 5, name.encode()) for name in "abcd"), encode_line(":UPDATES: END"))
+    assert said.endswith(b":UPDATES: START\r\n:UPDATES: END\r\n")
+    assert together.store.events[:3] == [f"began /sda/1/a/c/{name}" for name in "abc"]
+    assert together.store.events[-2:] == ["stored /sda/1/a/c/d d", "unlocked"]
+
+
+def test_changes_of_one_object_keep_their_order(together):
+    together.store.opened.set()
+    together.serve(put("a", 5, b"1"), put("b", 5, b"2"), put("a", 6, b"3"), encode_line(":UPDATES: END"))
+    events = together.store.events
+    again = len(events) - events[::-1].index("began /sda/1/a/c/a") - 1
+    assert events.index("stored /sda/1/a/c/a 1") < again < events.index("stored /sda/1/a/c/a 3")
+
+
+def test_the_lock_is_held_until_all_that_arrived_is_stored(together):
+    spawn_after(0.01, together.store.opened.set)
+    error = together.serve(put("a", 5, b"1"), put("b", 5, b"2"))
+    assert isinstance(error, ClientDisconnected)
+    assert together.store.events[-3:] == ["stored /sda/1/a/c/a 1", "stored /sda/1/a/c/b 2", "unlocked"]
