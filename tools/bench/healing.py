@@ -96,9 +96,12 @@ class HealingFigure:
 class HealingSite:
     """Object servers with a device each; ``peer`` is the directory of the peer's commands, or None."""
 
-    def __init__(self, root: Path, peer: Path | None, ports: Sequence[int], rsync_port: int):
+    def __init__(
+        self, root: Path, peer: Path | None, ports: Sequence[int], rsync_port: int, *, packed: bool = False
+    ):
         self.root = root
         self._peer = peer
+        self.is_packed = packed
         self.ports = list(ports)
         self._rsync_port = rsync_port
         self.etc = root / "etc"
@@ -107,8 +110,9 @@ class HealingSite:
         self._children: list[subprocess.Popen[bytes]] = []
         (self.etc / "swift.conf").write_text(
             f"[swift-hash]\nswift_hash_path_suffix = {SUFFIX.decode()}\n"
-            "[storage-policy:0]\nname = gold\ndefault = yes\n"
+            f"[storage-policy:0]\nname = gold\ndefault = yes\n{self._engine('replication')}"
             f"[storage-policy:1]\nname = ec\npolicy_type = erasure_coding\nec_type = {EC_TYPE}\n"
+            f"{self._engine('erasure_coding')}"
             f"ec_num_data_fragments = {DATA}\nec_num_parity_fragments = {PARITY}\n"
             f"ec_object_segment_size = {SEGMENT_BYTES}\n"
         )
@@ -118,6 +122,9 @@ class HealingSite:
                 self._write_conf(node, method)
         self._write_ring("object", REPLICAS)
         self._write_ring("object-1", DATA + PARITY)
+
+    def _engine(self, policy_type: str) -> str:
+        return f"diskfile_module = egg:swift#{policy_type}.packed\n" if self.is_packed else ""
 
     def device(self, node: int) -> Path:
         """The only device of a node."""
@@ -140,6 +147,7 @@ class HealingSite:
             f"[object-replicator]\nsync_method = {method}\nrsync_module = {module}\ninterval = {INTERVAL_S}\n"
             f"[object-reconstructor]\ninterval = {INTERVAL_S}\n"
             "[object-auditor]\nfiles_per_second = 0\nbytes_per_second = 0\nzero_byte_files_per_second = 0\n"
+            f"[packed]\nstate_path = {self.root}/memory{node}\n"
         )
 
     def _write_ring(self, name: str, replicas: int) -> None:
@@ -297,14 +305,36 @@ class HealingSite:
         part = int.from_bytes(digest[:4], "big") >> (32 - PART_POWER)
         return part, [(part + row) % NODES for row in range(replicas)]
 
-    def bodies(self, node: int, directory: str) -> int:
-        """How many bodies are on a node's device."""
-        return sum(1 for _ in self.device(node).glob(f"{directory}/*/*/*/*.data"))
+    def copies(self, count: int) -> int:
+        """How many of so many replicated objects node 0 has."""
+        return self._found("r", count, REPLICAS, "0")
 
-    def wipe(self, node: int, directory: str) -> None:
-        """Lose what a device has of a policy."""
-        shutil.rmtree(self.device(node) / directory)
-        (self.device(node) / directory).mkdir()
+    def archives(self, count: int) -> int:
+        """How many of so many erasure coded objects have an archive on node 0."""
+        return self._found("c", count, DATA + PARITY, "1")
+
+    def _found(self, container: str, count: int, replicas: int, policy: str) -> int:
+        found = 0
+        connection = http.client.HTTPConnection("127.0.0.1", self.ports[0], timeout=60)
+        with contextlib.closing(connection):
+            for number in range(count):
+                part, nodes = self._place(container, number, replicas)
+                if 0 in nodes:
+                    headers = {fields.BACKEND_STORAGE_POLICY_INDEX: policy}
+                    connection.request("HEAD", f"/sd0/{part}/a/{container}/o{number}", headers=headers)
+                    answer = connection.getresponse()
+                    answer.read()
+                    found += answer.status == 200
+        return found
+
+    def wipe(self) -> None:
+        """Lose all that node 0 has on its device."""
+        for found in self.device(0).iterdir():
+            if found.is_dir():
+                shutil.rmtree(found)
+        (self.device(0) / "objects").mkdir()
+        # A server notices within a second that its device is another one.
+        time.sleep(2)
 
 
 Ask = Callable[[int, str, HeaderMap, bytes], None]
@@ -333,7 +363,8 @@ def _clients(ports: Sequence[int]) -> Iterator[Ask]:
 
 def measure(root: Path, peer: Path | None, args: argparse.Namespace) -> dict[str, HealingFigure]:
     """All figures of one side; raises ``ConfigError`` when a daemon did not do its work."""
-    field = HealingSite(root, peer, _free_ports(NODES), _free_ports(1)[0])
+    is_packed = args.packed and peer is None
+    field = HealingSite(root, peer, _free_ports(NODES), _free_ports(1)[0], packed=is_packed)
     found: dict[str, HealingFigure] = {}
     others = range(1, NODES)
     with field.running():
@@ -342,16 +373,18 @@ def measure(root: Path, peer: Path | None, args: argparse.Namespace) -> dict[str
         found["audit"] = HealingFigure(copies, cpu_s, wall_s)
         cpu_s = field.passes("object-replicator", 0, "object_replication_last")
         found["unchanged"] = HealingFigure(copies, cpu_s, 0.0)
-        for method in ("rsync", "ssync"):
-            field.wipe(0, "objects")
+        # The packed engine is always refilled by SSYNC.
+        for method in ("ssync",) if is_packed else ("rsync", "ssync"):
+            field.wipe()
             cpu_s, wall_s = field.once("object-replicator", others, method)
-            _check(field.bodies(0, "objects"), copies, f"refilled by {method}")
+            _check(field.copies(args.objects), copies, f"refilled by {method}")
             found[f"refill by {method}"] = HealingFigure(copies, cpu_s, wall_s)
-        archives = field.fill_coded(args.coded, args.coded_size)
-        field.wipe(0, "objects-1")
-        cpu_s, wall_s = field.once("object-reconstructor", others)
-        _check(field.bodies(0, "objects-1"), archives, "rebuilt")
-        found["reconstruct"] = HealingFigure(archives, cpu_s, wall_s)
+        if args.coded:
+            archives = field.fill_coded(args.coded, args.coded_size)
+            field.wipe()
+            cpu_s, wall_s = field.once("object-reconstructor", others)
+            _check(field.archives(args.coded), archives, "rebuilt")
+            found["reconstruct"] = HealingFigure(archives, cpu_s, wall_s)
     return found
 
 
@@ -395,6 +428,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--size", type=int, default=1024, help="their bytes")
     parser.add_argument("--coded", type=int, default=1000, help="erasure coded objects")
     parser.add_argument("--coded-size", type=int, default=1 << 20, help="their bytes")
+    parser.add_argument("--packed", action="store_true", help="measure ours with the packed engine")
     parser.add_argument("--peer", type=Path, help="directory of the peer's commands, to measure it too")
     parser.add_argument("--root", type=Path, help="where devices are put; a temporary directory")
     parser.add_argument("--json", type=Path, default=Path("healing.json"), help="write the figures here")
