@@ -28,11 +28,19 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from swift import DISTRIBUTION
-from swift.aio.cgroups import MachineLimits, check_cgroups, drop_caches, limited_group, read_count
+from swift.aio.cgroups import (
+    MachineLimits,
+    check_cgroups,
+    drop_caches,
+    limited_group,
+    read_count,
+    write_count,
+)
 from swift.aio.xfs import (
     check_xfs,
     exit_on_sigterm,
@@ -66,6 +74,8 @@ KIB, MIB = 1 << 10, 1 << 20
 COLD_REQUESTS = 20
 #: Requests before each of them, for what all objects share: the heads of XFS's allocation groups, for one.
 OTHERS = 24
+#: New objects whose writes are counted.
+PUTS = 1000
 #: Fractions of what the untiered store takes, and factors of what it does.
 GOALS = {"GET 64 KiB": 0.14, "GET 1024 KiB": 0.47, "HEAD": 0.05, "replication pass": 1 / 6}
 
@@ -85,6 +95,12 @@ class MeasuredWork:
     #: Of a pass.
     seconds: float = 0.0
     disk_reads: int = 0
+    disk_writes: int = 0
+
+    @property
+    def writes_each(self) -> float:
+        """Disk writes of a request."""
+        return self.disk_writes / self.requests if self.requests else 0.0
 
     @property
     def reads_each(self) -> float:
@@ -122,14 +138,18 @@ def fill(bench: LimitedSite, sizes: Sequence[int], set_bytes: int, *servers: str
             paths = bench.objects[size] = []
             body = chance.randbytes(size)
             for number in range(max(COLD_REQUESTS, set_bytes // size)):
-                name = f"{size}-{number}"
-                digest = hasher.digest("a", "c", name)
-                part = int.from_bytes(digest[:4], "big") >> (32 - PART_POWER)
+                path = _path(hasher, f"{size}-{number}")
                 for node, link in enumerate(links):
-                    _put(link, f"/sd{node}/{part}/a/c/{name}", body)
-                paths.append(f"/sd0/{part}/a/c/{name}")
+                    _put(link, f"/sd{node}{path}", body)
+                paths.append(f"/sd0{path}")
         for link in links:
             link.close()
+
+
+def _path(hasher: PathHasher, name: str) -> str:
+    """Return the path of an object behind its device."""
+    part = int.from_bytes(hasher.digest("a", "c", name)[:4], "big") >> (32 - PART_POWER)
+    return f"/{part}/a/c/{name}"
 
 
 def _put(link: http.client.HTTPConnection, path: str, body: bytes) -> None:
@@ -187,6 +207,40 @@ def measure_load(
             times[min(len(times) - 1, len(times) * 99 // 100)] * 1e3,
             len(times) / bench.seconds,
             disk_reads=read_count(bench.limits.device) - reads,
+        )
+    )
+
+
+def measure_puts(bench: LimitedSite, contestant: str, size: int) -> None:
+    """New objects by all clients, and what the disk has to write for them."""
+    hasher, body = PathHasher(b"", SUFFIX), random.Random(2).randbytes(size)
+    times: list[float] = []
+
+    def client(number: int) -> None:
+        link = http.client.HTTPConnection("127.0.0.1", bench.port, timeout=120)
+        for each in range(number, PUTS, bench.clients):
+            began = time.monotonic()
+            _put(link, f"/sd0{_path(hasher, f'{contestant}-{size}-{each}')}", body)
+            times.append(time.monotonic() - began)
+        link.close()
+
+    drop_caches()
+    device = bench.limits.device
+    reads, writes, began = read_count(device), write_count(device), time.monotonic()
+    with ThreadPoolExecutor(bench.clients) as clients:
+        list(clients.map(client, range(bench.clients)))
+    seconds = time.monotonic() - began
+    times.sort()
+    bench.results.append(
+        MeasuredWork(
+            contestant,
+            f"PUT {size // KIB} KiB",
+            requests=PUTS,
+            p50_ms=statistics.median(times) * 1e3,
+            p99_ms=times[PUTS * 99 // 100] * 1e3,
+            per_s=PUTS / seconds,
+            disk_reads=read_count(device) - reads,
+            disk_writes=write_count(device) - writes,
         )
     )
 
@@ -331,8 +385,11 @@ def warm(bench: LimitedSite, contestant: str, conf: str) -> None:
 
 def table(results: Sequence[MeasuredWork]) -> Iterator[str]:
     """The figures as Markdown."""
-    yield "| work | set | contestant | p50 ms | p99 ms | per s | pass s | disk reads | each | vs untiered |"
-    yield "|---|---:|---|---:|---:|---:|---:|---:|---:|---:|"
+    yield (
+        "| work | set | contestant | p50 ms | p99 ms | per s | pass s | disk reads | each | writes each | "
+        "vs untiered |"
+    )
+    yield "|---|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|"
     for each in results:
         base = next(
             (
@@ -347,7 +404,7 @@ def table(results: Sequence[MeasuredWork]) -> Iterator[str]:
         yield (
             f"| {each.work} | {each.set_bytes // MIB or ''} | {each.contestant} | {each.p50_ms:.2f} | "
             f"{each.p99_ms:.2f} | {each.per_s:.1f} | {each.seconds:.1f} | {each.disk_reads} | "
-            f"{each.reads_each:.2f} | {ratio} |"
+            f"{each.reads_each:.2f} | {each.writes_each:.2f} | {ratio} |"
         )
 
 
@@ -442,6 +499,11 @@ def run(args: argparse.Namespace) -> list[MeasuredWork]:
                 for contestant in wanted:
                     print(f"{contestant} ...", file=sys.stderr, flush=True)
                     measure(bench, contestant, sets)
+                for contestant in wanted:
+                    # Last, because all contestants with files have the same objects before.
+                    with serving(bench, contestant, bench.port, is_limited=True):
+                        for size in sizes:
+                            measure_puts(bench, contestant, size)
             finally:
                 shutil.rmtree(bench.state, ignore_errors=True)
             return bench.results

@@ -36,11 +36,11 @@ def test_contestants_differ_in_their_tier_and_in_nothing_else(tmp_path):
 
 def test_each_figure_stands_beside_that_of_the_untiered_store():
     rows = [
-        MeasuredWork("untiered", "HEAD", 64 << 20, requests=10, p50_ms=20.0, disk_reads=50),
+        MeasuredWork("untiered", "HEAD", 64 << 20, requests=10, p50_ms=20.0, disk_reads=50, disk_writes=20),
         MeasuredWork("metadata", "HEAD", 64 << 20, requests=10, p50_ms=1.0, disk_reads=0),
         MeasuredWork("metadata", "GET 64 KiB", 64 << 20, requests=10, p50_ms=1.0),
     ]
     lines = list(table(rows))[2:]
-    assert lines[0].endswith("| 50 | 5.00 | +0% |")
-    assert lines[1].endswith("| 0 | 0.00 | -95% |")
-    assert lines[2].endswith("| 0 | 0.00 |  |")
+    assert lines[0].endswith("| 50 | 5.00 | 2.00 | +0% |")
+    assert lines[1].endswith("| 0 | 0.00 | 0.00 | -95% |")
+    assert lines[2].endswith("| 0 | 0.00 | 0.00 |  |")
