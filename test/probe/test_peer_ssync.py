@@ -117,8 +117,10 @@ class Nodes:
         own.mkdir(exist_ok=True)
         text = re.sub(
             r"(?m)^\[storage-policy:(.)\]\n(?=(.*\n)(policy_type = .*)?)",
-            lambda match: f"{match[0]}diskfile_module = egg:swift#"
-            f"{'erasure_coding' if match[3] else 'replication'}.packed\n",
+            lambda match: (
+                f"{match[0]}diskfile_module = egg:swift#"
+                f"{'erasure_coding' if match[3] else 'replication'}.packed\n"
+            ),
             (self.etc / "swift.conf").read_text(),
         )
         (own / "swift.conf").write_text(text)

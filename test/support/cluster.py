@@ -99,7 +99,7 @@ class LiveCluster:
     ``places`` and ``options`` are those of ``test.support.cluster.with_filters``. Daemons rest for
     ``rest_s`` seconds between passes: tests wait for what they do, people seldom. Where no test does,
     ``AT_REST_S`` leaves the machine to the tests. With ``tier`` every node has a cache tier. ``defaults`` are
-    lines for ``[DEFAULT]`` of every server.
+    lines for ``[DEFAULT]`` of every server. The nodes of ``packed_nodes`` alone have the packed engine.
     """
 
     AT_REST_S = 60
@@ -117,8 +117,10 @@ class LiveCluster:
         defaults="",
         rest_s=5,
         tier=EVERYWHERE,
+        packed_nodes=(),
         **choices,
     ):
+        self._packed_nodes = packed_nodes
         self._tier = tier
         self._rest_s = rest_s
         self._fitting_limits = fitting_limits
@@ -165,7 +167,26 @@ class LiveCluster:
         proxy = self.plan.etc / "proxy-server.conf"
         for conf in (proxy, *self.plan.etc.glob("*-server/*.conf")) if self._defaults else ():
             conf.write_text(conf.read_text().replace("[DEFAULT]\n", f"[DEFAULT]\n{self._defaults}\n", 1))
+        for node in self._packed_nodes:
+            self._pack(node)
         self._supervisor.start()
+
+    def _pack(self, node):
+        """Give a node a swift.conf of its own, with the packed engine for all policies."""
+        own = self.plan.etc / f"node{node}"
+        own.mkdir(exist_ok=True)
+        for path in self.plan.etc.glob("*.ring.gz"):
+            if not (own / path.name).exists():
+                (own / path.name).symlink_to(path)
+        parts = (self.plan.etc / "swift.conf").read_text().split("[storage-policy:")
+        engines = ["erasure_coding" if "erasure_coding" in part else "replication" for part in parts[1:]]
+        text = parts[0] + "".join(
+            "[storage-policy:" + part.replace("]\n", f"]\ndiskfile_module = egg:swift#{engine}.packed\n", 1)
+            for part, engine in zip(parts[1:], engines, strict=True)
+        )
+        (own / "swift.conf").write_text(text)
+        conf = self.plan.etc / "object-server" / f"{node}.conf"
+        conf.write_text(conf.read_text().replace(f"swift_dir = {self.plan.etc}", f"swift_dir = {own}"))
 
     def stop(self):
         self._supervisor.end()

@@ -171,8 +171,8 @@ class PackedStore:
         taken = Repacker(self.devices, device, policy).take_arrivals(int(partition), suffixes, since_s)
         if taken:
             self.core.notice(
-                f"took {taken} files that rsync wrote into partition {partition} of {device}, policy "
-                f"{policy.name}; set sync_method = ssync in [object-replicator] of all other nodes"
+                f"took files that rsync wrote into partition {partition} of {device}, policy {policy.name}: "
+                f"{taken}; set sync_method = ssync in [object-replicator] of all other nodes"
             )
 
     def partitions(self, device: str, policy: Policy) -> list[str]:
