@@ -20,12 +20,14 @@ from pathlib import Path
 from urllib.parse import quote
 
 from swift.aio.make import make_cluster
-from swift.aio.plan import new_plan
+from swift.aio.plan import new_plan, parse_ec
 from swift.aio.ports import PORTS_PER_NODE, port_is_free
 from swift.aio.supervisor import Supervisor, accepts_connections, cache_process
 from swift.config.declared import daemons
+from swift.policy.policy import ErasureCode, Policy
 from swift.ring.builder import RingBuilder
 from test.support.processes import FORK_SERVER, ForkStarter, free_ports, free_range
+from test.support.stored import stored
 from test.support.tiers import EVERYWHERE, PACKED_EVERYWHERE, tier_section
 
 # --- pipelines --------------------------------------------------------------------------------------
@@ -235,13 +237,11 @@ class LiveCluster:
             log.seek(0)
             assert status == 0, log.read().decode(errors="replace")
 
-    def rot(self, path, at):
-        """Damage a file of a device, and have the auditor look at its partition; the number of its node."""
-        with open(path, "r+b") as file:
-            file.seek(at)
-            file.write(b"rotten")
-        number = next(n for n in self.plan.node_numbers() if self.device_path(n) in path.parents)
-        self.run_once("object-auditor", number, ("-o", "-p", path.parts[-4]))
+    def rot(self, stored, at):
+        """Damage what is stored, and have the auditor look at its partition; the number of its node."""
+        stored.damage(at)
+        number = self.node_of(stored)
+        self.run_once("object-auditor", number, ("-o", "-p", str(stored.partition)))
         return number
 
     @staticmethod
@@ -260,6 +260,33 @@ class LiveCluster:
         # ``Path.glob`` fails when a directory goes away under it.
         devices = self.plan.device_paths()
         return [Path(path) for device in devices for path in glob.glob(f"{device}/{pattern}")]
+
+    @property
+    def policies(self):
+        """The policies of the plan."""
+        found = [Policy(0, "gold", is_default=True)]
+        if self.plan.ec:
+            code = ErasureCode("liberasurecode_rs_vand", *parse_ec(self.plan.ec))
+            found.append(Policy(1, "ec", ec=code))
+        return found
+
+    def stored(self, policy=None, suffix=".data", *, node=None):
+        """What devices store of objects, of one policy or of all, of one node or of all."""
+        policies = self.policies if policy is None else [self.policies[policy]]
+        nodes = self.plan.node_numbers() if node is None else [node]
+        devices = [self.plan.devices(n) / name for n in nodes for name in self.plan.device_names(n)]
+        found = (each for device in devices for of in policies for each in stored(device, of))
+        return [each for each in found if each.name.endswith(suffix)]
+
+    def node_of(self, stored):
+        """The number of the node that has something."""
+        return next(n for n in self.plan.node_numbers() if self.plan.devices(n) == stored.device.parent)
+
+    def wipe_objects(self, node, disk=0):
+        """Remove all objects of a device."""
+        path = self.device_path(node, disk)
+        for name in ("packed", *(each.name for each in path.glob("objects*")), "tmp"):
+            self.wipe(path / name)
 
     def lose_device(self, node, disk=0):
         """Take a device away as an unmount would."""
