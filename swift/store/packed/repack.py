@@ -314,8 +314,7 @@ class Repacker:
         self._commit(place, Record(header), len(body))
 
     def _draft(self, place: Place, body: bytes) -> FileDraft:
-        made = self._core.make_directories_of(place.path(place.partition))
-        draft = self._core.draft_at(place.path(place.partition), len(body), made=made)
+        draft = self._core.draft(place.path(place.partition), len(body))
         try:
             draft.write(body)
         except BaseException:

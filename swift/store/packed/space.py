@@ -153,13 +153,9 @@ class PackedSpace:
 
     def _remove_unnamed(self, place: Place, directory: str, before_s: float) -> int:
         disk = self._devices.core.disk
-        old = [
-            name
-            for name in names_in(self._devices.core.disk, directory)
-            if self._is_old(f"{directory}/{name}", before_s)
-        ]
-        if not old:
-            remove_if_empty(disk, directory)
+        names = names_in(disk, directory)
+        old = [name for name in names if self._is_old(f"{directory}/{name}", before_s)]
+        if names and not old:
             return 0
         removed = 0
         with place.device.locks.hold(place.lock):
@@ -170,7 +166,7 @@ class PackedSpace:
                 if entry is not None and entry._replace(durable=False).name not in known:
                     disk.unlink(f"{directory}/{name}")
                     removed += 1
-        remove_if_empty(disk, directory)
+            remove_if_empty(disk, directory)
         return removed
 
     def _is_old(self, path: str, before_s: float) -> bool:
