@@ -158,10 +158,10 @@ class Vanishing(Disk):
     has_vanished = False
 
     def open(self, path, flags, *args, **options):
-        if flags & os.O_DIRECTORY and not flags & os.O_TMPFILE == os.O_TMPFILE and not self.has_vanished:
-            if len(str(path).rpartition("/")[2]) == 32:
-                self.has_vanished = True
-                os.rmdir(path)
+        is_lock = flags & os.O_DIRECTORY and flags & os.O_TMPFILE != os.O_TMPFILE
+        if is_lock and not self.has_vanished and len(str(path).rpartition("/")[2]) == 32:
+            self.has_vanished = True
+            os.rmdir(path)
         return super().open(path, flags, *args, **options)
 
 
