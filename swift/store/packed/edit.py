@@ -350,22 +350,27 @@ def _ancestors(object_path: ObjectPath) -> list[str]:
 def link_file(place: Place, name: str, partition: int, *, source: int | None = None) -> None:
     """Give a file of an object in ``source`` (its own partition) the same name in another one, durably.
 
-    Raises OSError.
+    Another file of this name there is replaced: no record names it. Raises ``FilesChanged``,
+    OSError.
     """
     core, origin = place.core, place.path(place.partition if source is None else source)
     target = place.path(partition)
-    for attempt in range(1, TRIES + 1):
+    path, linked = f"{origin.directory}/{name}", f"{target.directory}/{name}"
+    for _ in range(TRIES):
         make_directories(core.disk, target.directory, below=target.device)
         try:
-            core.disk.link(f"{origin.directory}/{name}", f"{target.directory}/{name}")
+            core.disk.link(path, linked)
         except FileExistsError:
-            pass
+            if core.disk.stat(path).st_ino != core.disk.stat(linked).st_ino:
+                core.disk.unlink(linked)
+                continue
         except FileNotFoundError:
             # Empty directories go when other objects or orphans do, unless the file itself is gone.
-            if attempt == TRIES:
-                raise
+            core.disk.stat(path)
             continue
         break
+    else:
+        raise FilesChanged(f"{target.directory} keeps changing")
     for directory in (target.directory, *_ancestors(target)):
         sync_directory(core.disk, directory)
 
