@@ -38,6 +38,8 @@ class MixedNodes(Nodes):
     def __init__(self, root, method="rsync", **more):
         super().__init__(root, **{"packed": packed_nodes(OURS), **more})
         self.method = method
+        #: Nodes whose devices rsync does not reach.
+        self.without_rsync = ()
         [self.rsync_port] = free_ports(1)
 
     def conf(self, node):
@@ -69,7 +71,7 @@ class MixedNodes(Nodes):
         conf = self.root / "rsyncd.conf"
         modules = "".join(
             f"[{path.name}]\npath = {self.root}/node{node}\nread only = no\n"
-            for node in (0, 1)
+            for node in {OURS, PEERS} - set(self.without_rsync)
             for path in sorted((self.root / f"node{node}").iterdir())
         )
         head = (
@@ -196,6 +198,23 @@ def test_a_handoff_goes_home_to_a_server_of_the_other_kind(make, method, by_us):
     left = list((nodes.root / f"node{source}" / devices[source] / "objects").glob("[0-9]*"))
     assert left == [], said
     assert {part: nodes.hashes(target, devices[target], part) for part in range(4)} == before, said
+
+
+@pytest.mark.parametrize("by_us", [True, False], ids=["by our replicator", "by the peer's"])
+def test_a_handoff_stays_where_rsync_does_not_reach_a_packed_node(make, by_us):
+    def rings(nodes):
+        nodes.packed, nodes.without_rsync = (OURS,), (OURS,)
+        for node, device in ((0, "sda"), (1, "sdb")):
+            (nodes.root / f"node{node}" / device).mkdir()
+        table_of_both(nodes, home=OURS)
+
+    nodes = make("rsync", rings)
+    fill(nodes, PEERS, "sdb")
+    before = {part: nodes.hashes(PEERS, "sdb", part) for part in range(4)}
+    said, _facts = nodes.ours(PEERS) if by_us else nodes.peer_s(PEERS)
+    assert "Unknown module" in said
+    assert {part: nodes.hashes(PEERS, "sdb", part) for part in range(4)} == before
+    assert not any(nodes.hashes(OURS, "sda", part) for part in range(4))
 
 
 def table_of_both(nodes, home):
