@@ -2,7 +2,7 @@
 
 The newest timestamp wins. What was written while a clock was fast by years cannot be changed or deleted until
 that date: proxies answer 503. This command lists such states on the devices of one machine. With ``--yes``
-it moves files of objects to the quarantine, where the data stay, and dates databases back to the present.
+it moves objects to the quarantine, where the data stay, and dates databases back to the present.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import sqlite3
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 from swift.account.broker import DIALECT as ACCOUNT
@@ -30,9 +31,18 @@ from swift.db.broker import Broker, Engine
 from swift.db.files import DatabasePath
 from swift.db.walk import is_hash
 from swift.platform.quarantine import move_to_quarantine
+from swift.policy.policy import Policy
+from swift.store.api import ObjectKey
 from swift.store.hashes import mark_dirty
 from swift.store.layout import UnexpectedName, is_suffix, parse_name
-from swift.store.metadata import read_metadata
+from swift.store.metadata import decode_metadata, read_metadata
+from swift.store.packed.device import DIRECTORY as PACKED
+from swift.store.packed.entry import Entry
+from swift.store.packed.objects import HEAD_BYTES, Reader
+from swift.store.packed.place import Place
+from swift.store.packed.quarantine import quarantine as move_packed
+from swift.store.reader import ANY_NAME
+from swift.store.registry import is_packed
 
 NAME = "swift-future"
 #: Seconds ahead of the clock from which a state is listed by default: the limit of storage servers.
@@ -84,9 +94,14 @@ class FutureStates:
                 continue
             for kind in self._names(path):
                 if OBJECTS.match(kind):
-                    yield from self._objects(path, kind, change=change)
+                    policy = self._policy_of(kind)
+                    if policy is None or not is_packed(policy):
+                        yield from self._objects(path, kind, change=change)
                 elif kind.partition("-")[0] == _ASYNC:
                     yield from self._updates(path, kind, change=change)
+            for policy in self._quarantine.cluster.policies:
+                if is_packed(policy) and PACKED in self._names(path):
+                    yield from self._packed_objects(device, policy, change=change)
             for kind, database in _DATABASES.items():
                 for place in self._database_paths(path, kind):
                     try:
@@ -115,9 +130,12 @@ class FutureStates:
                 for name in filter(is_hash, self._names(f"{device_path}/{kind}/{partition}/{suffix}")):
                     yield DatabasePath(device_path, kind, partition, name)
 
-    def _objects(self, device_path: str, kind: str, *, change: bool) -> Iterator[FutureState]:
+    def _policy_of(self, kind: str) -> Policy | None:
         match = OBJECTS.match(kind)
-        policy = self._quarantine.cluster.policies.get(int((match and match[1]) or 0))
+        return self._quarantine.cluster.policies.get(int((match and match[1]) or 0))
+
+    def _objects(self, device_path: str, kind: str, *, change: bool) -> Iterator[FutureState]:
+        policy = self._policy_of(kind)
         fragments = policy.ec.fragments if policy is not None and policy.ec is not None else None
         for place in self._database_paths(device_path, kind):
             ahead = {}
@@ -156,6 +174,42 @@ class FutureStates:
             for name in names:
                 path = f"{place.directory}/{name}"
                 move_to_quarantine(self._disk, place.device_path, place.kind, path, reason=reason)
+
+    def _packed_objects(self, device: str, policy: Policy, *, change: bool) -> Iterator[FutureState]:
+        devices = self._quarantine.packed_devices(policy)
+        partitions = devices.partitions(device)
+        for partition in partitions.numbers(policy):
+            for object_hash, entries in partitions.objects(partition, policy):
+                ahead = [entry for entry in entries if entry.timestamp > self._limit]
+                if not ahead:
+                    continue
+                key = ObjectKey(device, str(partition), policy, ANY_NAME, object_hash.hex())
+                place = devices.place(key)
+                newest = max(entry.timestamp for entry in ahead)
+                directory = place.path(partition).directory
+                name = self._record_name(place, ahead)
+                if change:
+                    with place.device.locks.hold(place.lock):
+                        ahead = [entry for entry in place.entries() if entry.timestamp > self._limit]
+                        if ahead:
+                            move_packed(place, ahead, f"dated {newest.isoformat}, ahead of the clock")
+                yield FutureState(directory, newest, name, len(ahead))
+
+    def _record_name(self, place: Place, entries: Sequence[Entry]) -> str:
+        """Return the object's name as its records or files have it; empty if none can be read."""
+        reader = Reader(place.core, place.device)
+        for entry in entries:
+            if entry.external:
+                directory = place.path(place.partition).directory
+                if name := self._object_name(directory, (entry.name,)):
+                    return name
+                continue
+            try:
+                record = reader.record(entry, place.hash, HEAD_BYTES)
+                return decode_metadata(record.metadata).get("name", "")
+            except (SwiftError, OSError):
+                continue
+        return ""
 
     def _updates(self, device_path: str, kind: str, *, change: bool) -> Iterator[FutureState]:
         """Yield container updates that wait to be sent."""
@@ -322,11 +376,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     now_s = SystemClock().time()
     found = []
     try:
-        states = FutureStates(quarantine_of(args), Timestamp(now_s + args.ahead), Timestamp(now_s))
-        for state in states.run(args.device, change=args.yes):
-            found.append(state)
-            if args.format == "text":
-                print(state.line(), flush=True)
+        quarantine = quarantine_of(args, NAME)
+        states = FutureStates(quarantine, Timestamp(now_s + args.ahead), Timestamp(now_s))
+        with closing(quarantine):
+            for state in states.run(args.device, change=args.yes):
+                found.append(state)
+                if args.format == "text":
+                    print(state.line(), flush=True)
     except (QuarantineRefused, SwiftError, OSError) as error:
         print(f"{NAME}: {error}", file=sys.stderr)
         return 1

@@ -122,8 +122,10 @@ class Quarantine:
         swift_dir: str,
         tier: TierSettings | None = None,
         packed: PackedSettings | None = None,
+        name: str = NAME,
     ):
-        """``packed`` is needed for policies of the packed engine."""
+        """``packed`` is needed for policies of the packed engine; ``name`` is that of the command."""
+        self._name = name
         self.disk = Disk()
         self.devices = Devices(root, mount_check=False)
         self._swift_dir = swift_dir
@@ -228,12 +230,12 @@ class Quarantine:
                 clock=SystemClock(),
                 space=SpaceGuard(self.disk, None),
             )
-            tier = None if self._tier is None else make_tier(self._tier, disk=self.disk, notice=_warn)
+            tier = None if self._tier is None else make_tier(self._tier, disk=self.disk, notice=self._warn)
             if tier is not None:
                 attach(self._core, tier)
         return self._core
 
-    def _packed_devices(self, policy: Policy) -> PackedDevices:
+    def packed_devices(self, policy: Policy) -> PackedDevices:
         """Return the devices of the packed engine. Raises ``QuarantineRefused`` without its options."""
         if self._packed_settings is None:
             raise QuarantineRefused(
@@ -247,13 +249,16 @@ class Quarantine:
                     hasher=self.cluster.config.hasher,
                     clock=SystemClock(),
                     disk=self.disk,
-                    notice=_warn,
+                    notice=self._warn,
                     packed=self._packed_settings,
                 )
             )
             assert isinstance(store, PackedStore)
             self._packed = store
         return self._packed.devices
+
+    def _warn(self, text: str) -> None:
+        print(f"{self._name}: {text}", file=sys.stderr)
 
     def close(self) -> None:
         """Close the devices that are open."""
@@ -287,7 +292,7 @@ class Quarantine:
         if entry.kind not in DATABASES:
             restorer, location = self._object(entry)
             if is_packed(location.policy):
-                packed = PackedRestorer(self._packed_devices(location.policy))
+                packed = PackedRestorer(self.packed_devices(location.policy))
                 return packed.restore(location, entry.path)
             return restorer.restore(location, entry.path)
         partition = self._partition(entry, DATABASES[entry.kind].kind)
@@ -330,7 +335,7 @@ class Quarantine:
 
     def _add_packed(self, location: Location, reason: str) -> str:
         key = ObjectKey(location.device, location.partition, location.policy, ANY_NAME, location.hash)
-        place = self._packed_devices(location.policy).place(key)
+        place = self.packed_devices(location.policy).place(key)
         with place.device.locks.hold(place.lock):
             entries = place.entries()
             if not entries:
@@ -443,8 +448,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 1 if any(facts.get("error") for facts, _line in results) else 0
 
 
-def quarantine_of(args: argparse.Namespace) -> Quarantine:
-    """Return the configuration with the command line over it. Raises ``ConfigError`` and OSError."""
+def quarantine_of(args: argparse.Namespace, name: str = NAME) -> Quarantine:
+    """Return the configuration of the command ``name`` with the command line over it.
+
+    Raises ``ConfigError`` and OSError.
+    """
     is_there = args.config != CONFIG or os.path.exists(args.config)
     conf = read_section(args.config, "app:object-server") if is_there else {}
     devices = args.devices or StorageSettings.parse(conf).devices
@@ -455,16 +463,13 @@ def quarantine_of(args: argparse.Namespace) -> Quarantine:
         swift_dir,
         settings_of(args.config) if is_there else None,
         packed_settings_of(args.config) if is_there else None,
+        name,
     )
     if user:
         drop_privileges(user)
     else:
         become_owner(f"{devices}/{name}" for name in quarantine.devices.names())
     return quarantine
-
-
-def _warn(text: str) -> None:
-    print(f"{NAME}: {text}", file=sys.stderr)
 
 
 #: Facts for programs, and a line of text.

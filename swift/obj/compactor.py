@@ -133,7 +133,7 @@ class ObjectCompactor(DeviceTask):
             metrics.gauge("swift_packed_index_bytes", "Size of the index of a device.", device=device).set(
                 use.index_bytes
             )
-        counts = passed.counts(("compacted", "copied_bytes", "punched_bytes", "orphans", "errors"))
+        counts = passed.counts(("compacted", "copied_bytes", "punched_bytes", "taken", "orphans", "errors"))
         return {
             "object_compactor_sweep": passed.seconds,
             "object_compactor_last": passed.ended_s,
@@ -189,7 +189,7 @@ class CompactorPass(DevicePassBase):
         return volume.punchable >= least and grown >= least
 
     def do(self, unit: Unit) -> None:
-        """Compact or punch one volume, or remove the orphans of one partition."""
+        """Compact or punch one volume, or see to the orphans of one partition."""
         try:
             if isinstance(unit, CompactVolume):
                 self._compact(unit)
@@ -199,16 +199,22 @@ class CompactorPass(DevicePassBase):
                 self._task.punched[self._device, number] = unit.volume.dead
                 self._counters.add("punched_bytes", punched)
             else:
-                before_s = self._pass_context.clock.time() - self._task.reclaim_age_s
-                removed = self._space.remove_orphans(self._device, unit.partition, unit.policy, before_s)
-                if removed:
-                    self._counters.add("orphans", removed)
-                    self._log.warning(
-                        f"removed {removed} files without a record from partition {unit.partition} of "
-                        f"{self._device}, policy {unit.policy.name}"
-                    )
+                self._scan_orphans(unit)
         except (OSError, NoSpace, LockTimeout, Damaged) as error:
             self._failed(f"work on {unit}", error)
+
+    def _scan_orphans(self, unit: OrphanScan) -> None:
+        """Give young files without a record one: rsync may have brought them. Remove old ones."""
+        before_s = self._pass_context.clock.time() - self._task.reclaim_age_s
+        place = f"partition {unit.partition} of {self._device}, policy {unit.policy.name}"
+        taken = self._space.take_arrivals(self._device, unit.partition, unit.policy, before_s)
+        if taken:
+            self._counters.add("taken", taken)
+            self._log.warning(f"took {taken} files without a record into {place}")
+        removed = self._space.remove_orphans(self._device, unit.partition, unit.policy, before_s)
+        if removed:
+            self._counters.add("orphans", removed)
+            self._log.warning(f"removed {removed} files without a record from {place}")
 
     def _compact(self, unit: CompactVolume) -> None:
         report = self._space.compact(self._device, unit.number, self._pass_context.count_bytes_read)

@@ -350,6 +350,24 @@ class EngineCore:
             self.durable_partitions.discard(object_path.partition)
         return made
 
+    def draft(
+        self, object_path: ObjectPath, size: int | None, *, etag_follows: bool = False, etag: str = ""
+    ) -> FileDraft:
+        """Return a draft, after making its hash directory. Raises ``FilesChanged``, ``NoSpace``, OSError."""
+        self.space.check(object_path.device, size)
+        made: list[str] = []
+        for _ in range(TRIES):
+            made = self.make_directories_of(object_path) or made
+            try:
+                return self.draft_at(object_path, size, made=made, etag_follows=etag_follows, etag=etag)
+            except FileNotFoundError:
+                # A hasher removed the empty directory, unless all of the device is gone.
+                self.devices.path(object_path.device.rpartition("/")[2])
+            except BaseException:
+                remove_made(self.disk, object_path.directory, made, keep=object_path.partition)
+                raise
+        raise FilesChanged(f"{object_path.directory} is repeatedly removed")
+
     def draft_at(
         self,
         object_path: ObjectPath,

@@ -19,10 +19,8 @@ from swift.policy.policy import Policy
 from swift.store.api import Capabilities, Location, ObjectKey, ObjectState, ReadOptions
 from swift.store.asyncpending import FileUpdates
 from swift.store.calls import Effort
-from swift.store.chooser import remove_made
-from swift.store.core import TRIES, EngineCore, FileDraft
+from swift.store.core import EngineCore, FileDraft
 from swift.store.edit import FileEdit
-from swift.store.errors import FilesChanged
 from swift.store.hashes import SuffixHash, SuffixHasher, mark_dirty
 from swift.store.layout import ObjectPath, is_suffix, objects_dir, partition_dir
 from swift.store.maintenance import FileMaintenance
@@ -123,20 +121,7 @@ class FileStore:
 
     def draft(self, key: ObjectKey, size: int | None, *, etag_follows: bool = False) -> FileDraft:
         """See ``ObjectStore``."""
-        object_path = self.core.object_path(key)
-        self.core.space.check(object_path.device, size)
-        made: list[str] = []
-        for _ in range(TRIES):
-            made = self.core.make_directories_of(object_path) or made
-            try:
-                return self.core.draft_at(object_path, size, made=made, etag_follows=etag_follows)
-            except FileNotFoundError:
-                # A hasher removed the empty directory, unless all of the device is gone.
-                self.core.devices.path(key.device)
-            except BaseException:
-                remove_made(self.core.disk, object_path.directory, made, keep=object_path.partition)
-                raise
-        raise FilesChanged(f"{object_path.directory} is repeatedly removed")
+        return self.core.draft(self.core.object_path(key), size, etag_follows=etag_follows)
 
     # --- partitions ----------------------------------------------------------------------------------
 

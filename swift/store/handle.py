@@ -102,6 +102,7 @@ class SpaceHandle(Handle[PackedSpace]):
     punch = _method(PackedSpace.punch)
     forget_volumes = _method(PackedSpace.forget_volumes)
     directories = _method(PackedSpace.directories)
+    take_arrivals = _method(PackedSpace.take_arrivals)
     remove_orphans = _method(PackedSpace.remove_orphans)
 
 

@@ -90,8 +90,7 @@ def test_an_upload_in_the_middle_changes_nothing(live):
 
 def test_an_upload_goes_on_without_a_node_that_stops_taking_it(live):
     live.request("PUT", "gold/slow", body=b"where it is")
-    first = next(path for path in live.files("objects/*/*/*/*.data") if path.read_bytes() == b"where it is")
-    node = next(n for n in live.plan.node_numbers() if first.is_relative_to(live.device_path(n)))
+    node = live.node_of(next(each for each in live.stored(policy=0) if each.body() == b"where it is"))
     server = live.pid(f"object-{node}")
     connection = http.client.HTTPConnection(live.plan.ip, live.plan.proxy_port, timeout=60)
     try:

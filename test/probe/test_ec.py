@@ -25,7 +25,7 @@ def archives(cluster):
     """Node → names of its archives."""
     found = {}
     for node in cluster.plan.node_numbers():
-        names = [p.name for p in cluster.device_path(node).glob("objects-1/*/*/*/*.data")]
+        names = [each.name for each in cluster.stored(policy=1, node=node)]
         if names:
             found[node] = names
     return found

@@ -1,7 +1,6 @@
 """swift-object-auditor on the devices of a running cluster: damage is found, quarantined and told."""
 
 import json
-import os
 import subprocess
 import sys
 
@@ -33,32 +32,27 @@ def audit(cluster, node, *words):
     )
 
 
-def node_of(cluster, path):
-    return next(node for node in cluster.plan.node_numbers() if cluster.device_path(node) in path.parents)
-
-
 @pytest.mark.parametrize(
     ("name", "harm", "words", "kind"),
     [
-        ("rot", lambda path: os.pwrite(os.open(path, os.O_WRONLY), b"X", 0), (), "ALL"),
-        ("cut", lambda path: os.truncate(path, 3), ("-z", "1000"), "ZBF"),
+        ("rot", lambda stored: stored.damage(0), (), "ALL"),
+        ("cut", lambda stored: stored.damage_head(), ("-z", "1000"), "ZBF"),
     ],
 )
 def test_one_damaged_copy_is_taken_out_of_sight_and_the_object_stays_readable(
     cluster, name, harm, words, kind
 ):
     assert cluster.request("PUT", f"c/{name}", body=b"content of it").status == 201
-    before = set(cluster.files("objects/*/*/*/*.data"))
-    victim = next(path for path in before if name.encode() in os.getxattr(path, "user.swift.metadata"))
+    before = set(cluster.stored())
+    victim = next(each for each in before if name.encode() in each.metadata())
     harm(victim)
-    node = node_of(cluster, victim)
+    node = cluster.node_of(victim)
     audit(cluster, node, *words)
-    assert not victim.exists()
-    assert (cluster.device_path(node) / "quarantined" / "objects" / victim.parent.name).is_dir()
+    assert (victim.device / "quarantined" / "objects" / victim.hash).is_dir()
     stats = json.loads((cluster.plan.recon(node) / "object.recon").read_text())
     assert stats[f"object_auditor_stats_{kind}"]["quarantined"] == 1
     assert cluster.request("GET", f"c/{name}").body == b"content of it"
-    assert set(cluster.files("objects/*/*/*/*.data")) == before - {victim}
+    assert set(cluster.stored()) == before - {victim}
 
 
 def test_a_wrong_watcher_is_a_line_not_a_traceback(cluster, tmp_path):

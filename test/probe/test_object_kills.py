@@ -104,11 +104,11 @@ class Writer(threading.Thread):
     def send(self, wanted, method, name, headers=None, body=None, allowed=()):
         """True when acknowledged, False when the server died, None for an allowed refusal."""
         try:
-            status = self.server.ask_of(method, name, headers, body).status
+            answer = self.server.ask_of(method, name, headers, body)
         except (OSError, http.client.HTTPException):
             return False
-        assert status == wanted or status in allowed, (method, name, status)
-        return True if status == wanted else None
+        assert answer.status == wanted or answer.status in allowed, (method, name, answer)
+        return True if answer.status == wanted else None
 
     def check(self):
         for name in self.names:

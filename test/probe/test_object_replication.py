@@ -1,7 +1,7 @@
 """Object replicators among real processes: lost copies return, handoffs go home, deleted stays deleted."""
 
 import os
-from pathlib import Path
+from collections import Counter
 
 import pytest
 
@@ -21,10 +21,7 @@ def cluster(tmp_path_factory):
 
 def copies(cluster):
     """How many bodies of policy 0 there are on every device, by node."""
-    found = {}
-    for number in cluster.plan.node_numbers():
-        found[number] = len(list(cluster.device_path(number).glob("objects/*/*/*/*.data")))
-    return found
+    return {number: len(cluster.stored(policy=0, node=number)) for number in cluster.plan.node_numbers()}
 
 
 def await_healed(cluster, check, what):
@@ -44,8 +41,7 @@ def test_a_wiped_device_is_refilled_and_what_was_deleted_stays_deleted(cluster):
     assert sum(before.values()) == 3 * len(bodies)
     victim = max(before, key=before.get)
     cluster.kill(f"object-{victim}")
-    for name in ("objects", "tmp"):
-        cluster.wipe(cluster.device_path(victim) / name)
+    cluster.wipe_objects(victim)
     cluster.restart(f"object-{victim}")
     await_healed(cluster, lambda: copies(cluster) == before, "the device has its copies again")
     for name, body in bodies.items():
@@ -64,11 +60,8 @@ def test_handoffs_go_home_when_their_node_is_back(cluster):
     cluster.restart("object-2")
 
     def is_home():
-        files = cluster.files("objects/*/*/*/*.data")
-        parts = {}
-        for path in files:
-            parts.setdefault(path.parent.name, set()).add(str(path))
-        return len(files) == before + 60 and all(len(paths) == 3 for paths in parts.values())
+        found = Counter(each.hash for each in cluster.stored(policy=0))
+        return found.total() == before + 60 and set(found.values()) == {3}
 
     await_healed(cluster, is_home, "every object has three copies")
     await_healed(cluster, lambda: strangers(cluster) == [], "no partition is where it does not belong")
@@ -78,23 +71,29 @@ def test_handoffs_go_home_when_their_node_is_back(cluster):
 def strangers(cluster):
     """The partitions that are on a device that the ring does not give them."""
     ring = Ring(str(cluster.plan.etc / "object.ring.gz"))
-    found = []
-    for number in cluster.plan.node_numbers():
-        device = cluster.plan.device(number)
-        for path in cluster.device_path(number).glob("objects/[0-9]*"):
-            # Beside partitions there may be files that are just being written.
-            if path.name.isdigit() and device not in {node.device for node in ring.primaries(int(path.name))}:
-                found.append(path)
-    return found
+    # Beside partitions there may be files that are just being written.
+    partitions = {(each.device.name, each.partition) for each in cluster.stored(policy=0, suffix="")} | {
+        (path.parent.parent.name, int(path.name))
+        for path in cluster.files("objects/*")
+        if path.name.isdigit()
+    }
+    return [
+        (device, partition)
+        for device, partition in partitions
+        if device not in {node.device for node in ring.primaries(partition)}
+    ]
 
 
 def test_rot_that_the_auditor_finds_is_repaired_by_the_replicator(cluster):
     assert cluster.request("PUT", "rot").status == 201
     body = os.urandom(50_000)
     assert cluster.request("PUT", "rot/o", body=body).status == 201
-    paths = [path for path in cluster.files("objects/*/*/*/*.data") if path.stat().st_size == 50_000]
-    assert len(paths) == 3
-    victim = Path(paths[0])
-    number = cluster.rot(victim, 20_000)
+    copies_of_it = [each for each in cluster.stored(policy=0) if each.body() == body]
+    assert len(copies_of_it) == 3
+    number = cluster.rot(copies_of_it[0], 20_000)
     assert list(cluster.device_path(number).glob("quarantined/objects/*"))
-    await_healed(cluster, lambda: victim.exists() and victim.read_bytes() == body, "the copy is whole again")
+
+    def is_whole():
+        return [each.body() == body for each in cluster.stored(policy=0) if each == copies_of_it[0]] == [True]
+
+    await_healed(cluster, is_whole, "the copy is whole again")

@@ -44,8 +44,8 @@ def get_all(cluster, container):
 def test_objects_are_spread_over_the_devices_of_a_server(cluster, container, holders):
     assert put_all(cluster, container) == [201] * len(NAMES)
     assert get_all(cluster, container) == [content(name) for name in NAMES]
-    tree = "objects" if container == "gold" else "objects-1"
-    assert len(cluster.files(f"{tree}/*/*/*/*.data")) == holders * len(NAMES)
+    policy = 0 if container == "gold" else 1
+    assert len(cluster.stored(policy)) == holders * len(NAMES)
 
 
 @pytest.mark.parametrize("container", ["gold", "ec"])

@@ -52,8 +52,12 @@ class Mixed(LiveCluster):
         """Let the peer's object server serve these nodes' devices."""
         for node in nodes:
             self.kill(f"object-{node}")
-            conf = self.plan.etc / "object-server" / f"{node}.conf"
-            self._run_peer("swift-object-server", conf, self.plan.port("object", node))
+            self.start_peer(node)
+
+    def start_peer(self, node):
+        """Start the peer's object server on a node that none serves."""
+        conf = self.plan.etc / "object-server" / f"{node}.conf"
+        self._run_peer("swift-object-server", conf, self.plan.port("object", node))
 
     def by_peer(self, method, path, headers=None, body=None):
         """A request to the peer's proxy."""

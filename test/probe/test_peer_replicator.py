@@ -17,7 +17,7 @@ import pytest
 from swift.aio.supervisor import accepts_connections
 from swift.ring.ringfile import save_table
 from swift.ring.table import RingTable
-from test.probe.test_peer_ssync import GOLDEN, Nodes, name_in
+from test.probe.test_peer_ssync import GOLDEN, Nodes, name_in, packed_nodes
 from test.support.checks import unpack
 from test.support.peer import can_hide_etc, environment, needs_peer, peer_command, record, run_peer
 from test.support.processes import free_ports
@@ -36,8 +36,10 @@ class MixedNodes(Nodes):
     """Node 0 has our object server, node 1 the peer's; an rsync daemon serves both."""
 
     def __init__(self, root, method="rsync", **more):
-        super().__init__(root, **more)
+        super().__init__(root, **{"packed": packed_nodes(OURS), **more})
         self.method = method
+        #: Nodes whose devices rsync does not reach.
+        self.without_rsync = ()
         [self.rsync_port] = free_ports(1)
 
     def conf(self, node):
@@ -69,7 +71,7 @@ class MixedNodes(Nodes):
         conf = self.root / "rsyncd.conf"
         modules = "".join(
             f"[{path.name}]\npath = {self.root}/node{node}\nread only = no\n"
-            for node in (0, 1)
+            for node in {OURS, PEERS} - set(self.without_rsync)
             for path in sorted((self.root / f"node{node}").iterdir())
         )
         head = (
@@ -157,8 +159,8 @@ def test_each_replicator_finds_nothing_to_do_after_the_other(make, method):
     said, facts = nodes.ours(OURS)
     assert facts["replication_stats"]["failure"] == 0, said
     assert_equal(nodes, said)
-    # The peer's, for its node and for ours.
-    for node in (PEERS, OURS):
+    # The peer's, for its node and for ours. It does not see records.
+    for node in (PEERS,) if nodes.packed else (PEERS, OURS):
         said, facts = nodes.peer_s(node)
         stats = facts["replication_stats"]
         assert (stats["rsync"], stats["failure"], stats["suffix_sync"]) == (0, 0, 0), said
@@ -192,9 +194,27 @@ def test_a_handoff_goes_home_to_a_server_of_the_other_kind(make, method, by_us):
     said, _facts = nodes.ours(target) if not by_us else nodes.peer_s(target)
     for _ in range(2):
         said, _facts = nodes.ours(source) if by_us else nodes.peer_s(source)
+    assert not any(nodes.hashes(source, devices[source], part) for part in range(4)), said
     left = list((nodes.root / f"node{source}" / devices[source] / "objects").glob("[0-9]*"))
     assert left == [], said
     assert {part: nodes.hashes(target, devices[target], part) for part in range(4)} == before, said
+
+
+@pytest.mark.parametrize("by_us", [True, False], ids=["by our replicator", "by the peer's"])
+def test_a_handoff_stays_where_rsync_does_not_reach_a_packed_node(make, by_us):
+    def rings(nodes):
+        nodes.packed, nodes.without_rsync = (OURS,), (OURS,)
+        for node, device in ((0, "sda"), (1, "sdb")):
+            (nodes.root / f"node{node}" / device).mkdir()
+        table_of_both(nodes, home=OURS)
+
+    nodes = make("rsync", rings)
+    fill(nodes, PEERS, "sdb")
+    before = {part: nodes.hashes(PEERS, "sdb", part) for part in range(4)}
+    said, _facts = nodes.ours(PEERS) if by_us else nodes.peer_s(PEERS)
+    assert "Unknown module" in said
+    assert {part: nodes.hashes(PEERS, "sdb", part) for part in range(4)} == before
+    assert not any(nodes.hashes(OURS, "sda", part) for part in range(4))
 
 
 def table_of_both(nodes, home):

@@ -10,6 +10,7 @@ import json
 import os
 import pickle
 import pwd
+import re
 import shutil
 import subprocess
 import sys
@@ -27,6 +28,7 @@ from swift.ring.table import RingTable
 from test.support.checks import unpack
 from test.support.peer import can_hide_etc, needs_peer, record, run_peer
 from test.support.processes import free_ports
+from test.support.tiers import PACKED_EVERYWHERE
 
 GOLDEN = Path(__file__).parent.parent / "golden/data/objects"
 SWIFT_CONF = """[swift-hash]
@@ -61,18 +63,30 @@ def name_in(partition, stem):
     return next(name for name in names if HASHER.digest("AUTH_a", "c", name)[0] >> 4 == partition)
 
 
-class Nodes:
-    """Our object servers on directories of devices, and what tells the peer about them."""
+def packed_nodes(*nodes):
+    """Return the nodes if the run is about the packed engine, else none."""
+    return nodes if PACKED_EVERYWHERE else ()
 
-    def __init__(self, root, *, pipeline="object-server"):
+
+class Nodes:
+    """Our object servers on directories of devices, and what tells the peer about them.
+
+    The nodes of ``packed`` have the packed engine, and a directory of configuration of their own.
+    """
+
+    COUNT = 2
+
+    def __init__(self, root, *, pipeline="object-server", packed=None):
         self.root = root
+        # The peer's daemons run over the first node's files.
+        self.packed = packed_nodes(1) if packed is None else packed
         self.pipeline = pipeline
         self.etc = root / "etc"
         self.etc.mkdir()
         (self.etc / "swift.conf").write_text(SWIFT_CONF)
-        self.ports = free_ports(2)
+        self.ports = free_ports(self.COUNT)
         self._children = []
-        for number in (0, 1):
+        for number in range(self.COUNT):
             (root / f"node{number}").mkdir()
 
     def write_ring(self, name, replicas, devices):
@@ -95,12 +109,32 @@ class Nodes:
         table = RingTable(records=records, rows=rows, part_shift=28)
         save_table(table, str(self.etc / f"{name}.ring.gz"))
 
+    def swift_dir(self, node):
+        """Return the directory of a node's rings and of its swift.conf."""
+        if node not in self.packed:
+            return self.etc
+        own = self.root / f"etc{node}"
+        own.mkdir(exist_ok=True)
+        text = re.sub(
+            r"(?m)^\[storage-policy:(.)\]\n(?=(.*\n)(policy_type = .*)?)",
+            lambda match: (
+                f"{match[0]}diskfile_module = egg:swift#"
+                f"{'erasure_coding' if match[3] else 'replication'}.packed\n"
+            ),
+            (self.etc / "swift.conf").read_text(),
+        )
+        (own / "swift.conf").write_text(text)
+        for ring in self.etc.glob("*.ring.gz"):
+            if not (own / ring.name).exists():
+                (own / ring.name).symlink_to(ring)
+        return own
+
     def conf(self, node):
         path = self.etc / f"node{node}.conf"
         user = pwd.getpwuid(os.geteuid()).pw_name
         path.write_text(
             f"[DEFAULT]\nbind_ip = 127.0.0.1\nbind_port = {self.ports[node]}\nworkers = 0\nuser = {user}\n"
-            f"swift_dir = {self.etc}\ndevices = {self.root}/node{node}\nmount_check = false\n"
+            f"swift_dir = {self.swift_dir(node)}\ndevices = {self.root}/node{node}\nmount_check = false\n"
             f"recon_cache_path = {self.root}\nreclaim_age = 604800\n"
             f"[pipeline:main]\npipeline = {self.pipeline}\n"
             "[app:object-server]\nuse = egg:swift#object\n[filter:recon]\nuse = egg:swift#recon\n"

@@ -61,7 +61,7 @@ def test_objects_of_both_sides_come_to_rest_in_one_policy(cluster):
     for name in ("b1", "b2", "b3", "gone-b", "both"):
         put(cluster, name, f"of side b: {name}".encode() * 1000)
     assert cluster.request("DELETE", "c/gone-b").status == 204
-    assert cluster.files("objects-1/*/*/*/*.data"), "both policies were written to"
+    assert cluster.stored(policy=1), "both policies were written to"
     only(cluster, *NODES)
     started_s = time.monotonic()
     wanted = {"a1", "a2", "a3", "b1", "b2", "b3", "both"}
@@ -81,5 +81,5 @@ def test_objects_of_both_sides_come_to_rest_in_one_policy(cluster):
     assert cluster.request("GET", "c/both").body == b"of side b: both" * 1000
     for name in ("gone-a", "gone-b"):
         assert cluster.request("GET", f"c/{name}").status == 404
-    assert cluster.files("objects-1/*/*/*/*.data") == []
+    assert cluster.stored(policy=1) == []
     assert "Traceback" not in cluster.log_text()

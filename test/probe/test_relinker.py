@@ -255,7 +255,8 @@ def test_the_peers_relinker_does_the_same(growing, tmp_path):
 
 @pytest.fixture
 def coded(tmp_path):
-    cluster = LiveCluster(tmp_path / "aio", nodes=3, ec="2+1", proxy_workers=0)
+    """A cluster with files: of a record there is no other one of the same name."""
+    cluster = LiveCluster(tmp_path / "aio", nodes=3, ec="2+1", proxy_workers=0, packed=False)
     try:
         cluster.start()
         assert cluster.request("PUT", "c", {"X-Storage-Policy": "ec"}).status == 201

@@ -58,11 +58,10 @@ def test_a_silent_server_is_asked_again_when_it_answers(cluster):
     with cluster.stopped(*STOPPED):
         for number in range(8):
             assert cluster.request("PUT", f"gold/away{number}", body=b"x").status == 201
-    own = cluster.device_path(1)
 
     def is_back():
-        number = len(list(own.glob("objects/*/*/*/*.data")))
+        number = len(cluster.stored(policy=0, node=1))
         cluster.request("PUT", f"gold/o{os.urandom(4).hex()}", body=b"x")
-        return len(list(own.glob("objects/*/*/*/*.data"))) > number
+        return len(cluster.stored(policy=0, node=1)) > number
 
     cluster.await_true(is_back, "the node gets new objects")

@@ -82,8 +82,8 @@ def test_dispersion_finds_what_is_missing(live, conf):
     assert "100.00% of object copies found (36 of 36)" in report
     assert "Sample represents 18.75% of the object partition space" in report
     with daemons_paused(live):
-        for path in live.files("objects/*/*/*/*.data")[:2]:
-            path.unlink()
+        for each in live.stored(policy=0)[:2]:
+            each.remove()
         facts = json.loads("".join(lines("swift-dispersion-report", conf, "-j", "--object-only")))
     assert set(facts) == {"object"}
     assert (facts["object"]["copies_found"], facts["object"]["copies_expected"]) == (34, 36)
@@ -109,8 +109,7 @@ def test_an_audit_of_an_account_tells_what_differs(live, tmp_path):
     assert "  Missing Replicas: 1" not in good
     errors = tmp_path / "errors"
     with daemons_paused(live):
-        victim = next(path for path in live.files("objects/*/*/*/*.data") if path.read_bytes() == b"hello")
-        victim.unlink()
+        next(each for each in live.stored(policy=0) if each.body() == b"hello").remove()
         bad = lines("swift-account-audit", "-r", live.plan.etc, "AUTH_test/audited", "-e", errors)
         assert any(line.startswith("  Bad status 404 HEADing object") for line in bad)
         assert "  Missing Replicas: 1" in bad

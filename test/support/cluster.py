@@ -20,12 +20,14 @@ from pathlib import Path
 from urllib.parse import quote
 
 from swift.aio.make import make_cluster
-from swift.aio.plan import new_plan
+from swift.aio.plan import new_plan, parse_ec
 from swift.aio.ports import PORTS_PER_NODE, port_is_free
 from swift.aio.supervisor import Supervisor, accepts_connections, cache_process
 from swift.config.declared import daemons
+from swift.policy.policy import ErasureCode, Policy
 from swift.ring.builder import RingBuilder
 from test.support.processes import FORK_SERVER, ForkStarter, free_ports, free_range
+from test.support.stored import stored
 from test.support.tiers import EVERYWHERE, PACKED_EVERYWHERE, tier_section
 
 # --- pipelines --------------------------------------------------------------------------------------
@@ -99,7 +101,7 @@ class LiveCluster:
     ``places`` and ``options`` are those of ``test.support.cluster.with_filters``. Daemons rest for
     ``rest_s`` seconds between passes: tests wait for what they do, people seldom. Where no test does,
     ``AT_REST_S`` leaves the machine to the tests. With ``tier`` every node has a cache tier. ``defaults`` are
-    lines for ``[DEFAULT]`` of every server.
+    lines for ``[DEFAULT]`` of every server. The nodes of ``packed_nodes`` alone have the packed engine.
     """
 
     AT_REST_S = 60
@@ -117,8 +119,10 @@ class LiveCluster:
         defaults="",
         rest_s=5,
         tier=EVERYWHERE,
+        packed_nodes=(),
         **choices,
     ):
+        self._packed_nodes = packed_nodes
         self._tier = tier
         self._rest_s = rest_s
         self._fitting_limits = fitting_limits
@@ -165,7 +169,26 @@ class LiveCluster:
         proxy = self.plan.etc / "proxy-server.conf"
         for conf in (proxy, *self.plan.etc.glob("*-server/*.conf")) if self._defaults else ():
             conf.write_text(conf.read_text().replace("[DEFAULT]\n", f"[DEFAULT]\n{self._defaults}\n", 1))
+        for node in self._packed_nodes:
+            self._pack(node)
         self._supervisor.start()
+
+    def _pack(self, node):
+        """Give a node a swift.conf of its own, with the packed engine for all policies."""
+        own = self.plan.etc / f"node{node}"
+        own.mkdir(exist_ok=True)
+        for path in self.plan.etc.glob("*.ring.gz"):
+            if not (own / path.name).exists():
+                (own / path.name).symlink_to(path)
+        parts = (self.plan.etc / "swift.conf").read_text().split("[storage-policy:")
+        engines = ["erasure_coding" if "erasure_coding" in part else "replication" for part in parts[1:]]
+        text = parts[0] + "".join(
+            "[storage-policy:" + part.replace("]\n", f"]\ndiskfile_module = egg:swift#{engine}.packed\n", 1)
+            for part, engine in zip(parts[1:], engines, strict=True)
+        )
+        (own / "swift.conf").write_text(text)
+        conf = self.plan.etc / "object-server" / f"{node}.conf"
+        conf.write_text(conf.read_text().replace(f"swift_dir = {self.plan.etc}", f"swift_dir = {own}"))
 
     def stop(self):
         self._supervisor.end()
@@ -214,13 +237,11 @@ class LiveCluster:
             log.seek(0)
             assert status == 0, log.read().decode(errors="replace")
 
-    def rot(self, path, at):
-        """Damage a file of a device, and have the auditor look at its partition; the number of its node."""
-        with open(path, "r+b") as file:
-            file.seek(at)
-            file.write(b"rotten")
-        number = next(n for n in self.plan.node_numbers() if self.device_path(n) in path.parents)
-        self.run_once("object-auditor", number, ("-o", "-p", path.parts[-4]))
+    def rot(self, stored, at):
+        """Damage what is stored, and have the auditor look at its partition; the number of its node."""
+        stored.damage(at)
+        number = self.node_of(stored)
+        self.run_once("object-auditor", number, ("-o", "-p", str(stored.partition)))
         return number
 
     @staticmethod
@@ -239,6 +260,33 @@ class LiveCluster:
         # ``Path.glob`` fails when a directory goes away under it.
         devices = self.plan.device_paths()
         return [Path(path) for device in devices for path in glob.glob(f"{device}/{pattern}")]
+
+    @property
+    def policies(self):
+        """The policies of the plan."""
+        found = [Policy(0, "gold", is_default=True)]
+        if self.plan.ec:
+            code = ErasureCode("liberasurecode_rs_vand", *parse_ec(self.plan.ec))
+            found.append(Policy(1, "ec", ec=code))
+        return found
+
+    def stored(self, policy=None, suffix=".data", *, node=None):
+        """What devices store of objects, of one policy or of all, of one node or of all."""
+        policies = self.policies if policy is None else [self.policies[policy]]
+        nodes = self.plan.node_numbers() if node is None else [node]
+        devices = [self.plan.devices(n) / name for n in nodes for name in self.plan.device_names(n)]
+        found = (each for device in devices for of in policies for each in stored(device, of))
+        return [each for each in found if each.name.endswith(suffix)]
+
+    def node_of(self, stored):
+        """The number of the node that has something."""
+        return next(n for n in self.plan.node_numbers() if self.plan.devices(n) == stored.device.parent)
+
+    def wipe_objects(self, node, disk=0):
+        """Remove all objects of a device."""
+        path = self.device_path(node, disk)
+        for name in ("packed", *(each.name for each in path.glob("objects*")), "tmp"):
+            self.wipe(path / name)
 
     def lose_device(self, node, disk=0):
         """Take a device away as an unmount would."""

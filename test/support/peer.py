@@ -2,6 +2,7 @@
 
 import os
 import pwd
+import re
 import shutil
 import subprocess
 import sys
@@ -42,7 +43,8 @@ def environment():
 def peer_command(command, *words, swift_dir):
     """The command line that runs a command with ``swift_dir`` as /etc/swift. Needs ``can_hide_etc``.
 
-    The peer looks for policies in /etc/swift/swift.conf whatever its options say.
+    The peer looks for policies in /etc/swift/swift.conf whatever its options say. It keeps files: it does not
+    know the packed engine that a policy may have there.
     """
     etc = Path(swift_dir) / "hidden-etc"
     if not etc.exists():
@@ -56,6 +58,9 @@ def peer_command(command, *words, swift_dir):
         for path in Path(swift_dir).iterdir():
             if path.is_file():
                 shutil.copy(path, inside / path.name)
+        conf = inside / "swift.conf"
+        if conf.exists():
+            conf.write_text(re.sub(r"(?m)^diskfile_module = egg:swift#.*\.packed\n", "", conf.read_text()))
     script = 'mount --bind "$1" /etc && shift && exec "$@"'
     program = f"{PEER_BIN}/{command}"
     return ["unshare", "--mount", "sh", "-c", script, "sh", str(etc), program, *map(str, words)]

@@ -16,7 +16,7 @@ from swift.platform.syncing import moments, sync_directory
 from swift.platform.waiting import before_blocking
 from swift.store.api import Draft, ObjectState
 from swift.store.chooser import choose, remove_if_empty
-from swift.store.core import FileDraft
+from swift.store.core import TRIES, FileDraft
 from swift.store.errors import BadFragmentIndex, FilesChanged
 from swift.store.layout import ObjectPath, data_name
 from swift.store.metadata import Metadata, encode_metadata
@@ -263,9 +263,7 @@ def new_draft(place: Place, size: int | None, *, etag_follows: bool = False, eta
     core.space.check(place.device.path, size)
 
     def make_file() -> FileDraft:
-        object_path = core.object_path(place.key)
-        made = core.make_directories_of(object_path)
-        return core.draft_at(object_path, size, made=made, etag_follows=etag_follows, etag=etag)
+        return core.draft(core.object_path(place.key), size, etag_follows=etag_follows, etag=etag)
 
     size_max = place.device.object_bytes_max(place.key.policy.index)
     return PackedDraft(size, size_max, make_file, etag_follows=etag_follows, etag=etag)
@@ -286,9 +284,7 @@ def adopt(place: Place, partition: int) -> list[Entry]:
 
 def write_file(place: Place, partitions: list[int], name: str, metadata: Metadata) -> None:
     """Keep metadata or a tombstone as a file in some partitions, durably. Raises OSError."""
-    core, object_path = place.core, place.path(place.partition)
-    made = core.make_directories_of(object_path)
-    draft = core.draft_at(object_path, 0, made=made)
+    draft = place.core.draft(place.path(place.partition), 0)
     try:
         draft.finish(metadata)
         publish_file(place, draft, name)
@@ -340,8 +336,18 @@ def unlink(place: Place, name: str, partition: int) -> None:
 
 def publish_file(place: Place, draft: FileDraft, name: str) -> None:
     """Give the file of a large body its name, durably. Raises ``FilesChanged``, OSError."""
+    for _ in range(TRIES):
+        # Directories that are empty go when other objects or orphans do.
+        with suppress(FileNotFoundError):
+            _publish_file(place, draft, name)
+            return
+    raise FilesChanged(f"{place.core.object_path(place.key).directory} is repeatedly removed")
+
+
+def _publish_file(place: Place, draft: FileDraft, name: str) -> None:
+    """``publish_file``; raises FileNotFoundError if the directory was removed meanwhile."""
     core, object_path = place.core, place.core.object_path(place.key)
-    unsynced = make_directories(core.disk, object_path.directory, below=object_path.device)
+    make_directories(core.disk, object_path.directory, below=object_path.device)
     fd = lock_directory(core.disk, object_path.directory)
     opened = next(moments)
     try:
@@ -353,13 +359,13 @@ def publish_file(place: Place, draft: FileDraft, name: str) -> None:
             directory=object_path.directory,
             dir_fd=fd,
             dir_opened=opened,
-            # Directories made by a draft may not be durable yet.
-            unsynced=unsynced or _ancestors(object_path),
+            # Any of them may have been made by a draft or just now, and may not be durable yet.
+            unsynced=_ancestors(object_path),
             announce=lambda: None,
             replace=name in core.disk.listdir(fd),
         )
-    except (FileNotFoundError, FileExistsError):
-        raise FilesChanged(f"{object_path.directory} was changed meanwhile")
+    except FileExistsError:
+        raise FilesChanged(f"{object_path.directory} got the same name meanwhile")
     finally:
         core.disk.close(fd)
 
@@ -372,13 +378,27 @@ def _ancestors(object_path: ObjectPath) -> list[str]:
 def link_file(place: Place, name: str, partition: int, *, source: int | None = None) -> None:
     """Give a file of an object in ``source`` (its own partition) the same name in another one, durably.
 
-    Raises OSError.
+    Another file of this name there is replaced: no record names it. Raises ``FilesChanged``,
+    OSError.
     """
     core, origin = place.core, place.path(place.partition if source is None else source)
     target = place.path(partition)
-    make_directories(core.disk, target.directory, below=target.device)
-    with suppress(FileExistsError):
-        core.disk.link(f"{origin.directory}/{name}", f"{target.directory}/{name}")
+    path, linked = f"{origin.directory}/{name}", f"{target.directory}/{name}"
+    for _ in range(TRIES):
+        make_directories(core.disk, target.directory, below=target.device)
+        try:
+            core.disk.link(path, linked)
+        except FileExistsError:
+            if core.disk.stat(path).st_ino != core.disk.stat(linked).st_ino:
+                core.disk.unlink(linked)
+                continue
+        except FileNotFoundError:
+            # Empty directories go when other objects or orphans do, unless the file itself is gone.
+            core.disk.stat(path)
+            continue
+        break
+    else:
+        raise FilesChanged(f"{target.directory} keeps changing")
     for directory in (target.directory, *_ancestors(target)):
         sync_directory(core.disk, directory)
 

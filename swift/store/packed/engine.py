@@ -27,6 +27,7 @@ from swift.store.packed.maintenance import PackedMaintenance
 from swift.store.packed.objects import PackedLoaded, PackedObject, Reader
 from swift.store.packed.place import Place
 from swift.store.packed.quarantine import quarantine
+from swift.store.packed.repack import Repacker
 from swift.store.packed.space import PackedSpace
 from swift.store.partitionlock import ReplicationLocks
 from swift.store.reservation import FileReservation, reserve
@@ -165,8 +166,15 @@ class PackedStore:
         return self.devices.partitions(device).hashes(int(partition), policy)
 
     def invalidate(self, device: str, partition: str, policy: Policy, suffixes: Iterable[str]) -> None:
-        """See ``ObjectStore``."""
+        """See ``ObjectStore``: called after rsync wrote files, which are converted."""
         self.devices.partitions(device).touch(int(partition), policy)
+        since_s = self.core.clock.time() - self.core.rules.reclaim.reclaim_age_s
+        taken = Repacker(self.devices, device, policy).take_arrivals(int(partition), suffixes, since_s)
+        if taken:
+            self.core.notice(
+                f"took files that rsync wrote into partition {partition} of {device}, policy {policy.name}: "
+                f"{taken}; set sync_method = ssync in [object-replicator] of all other nodes"
+            )
 
     def partitions(self, device: str, policy: Policy) -> list[str]:
         """See ``ObjectStore``."""

@@ -21,7 +21,7 @@ from swift.store.packed.device import PackedDevice
 from swift.store.packed.edit import link_file, remove
 from swift.store.packed.entry import Entry, decode_entries, object_hash_of, partition_prefix
 from swift.store.packed.objects import Reader
-from swift.store.packed.place import Place
+from swift.store.packed.place import Place, names_in
 from swift.store.packed.record import Kind, Record, Reference
 from swift.store.packed.rows import Spaces
 from swift.store.reader import ANY_NAME
@@ -43,14 +43,8 @@ class Partitions:
         found = self._device.read_index(lambda index, _spaces: rows.partitions(index, policy.index))
         if self._device.is_indexed(policy.index):
             return found
-        names = self._names(objects_dir(self._device.path, policy))
+        names = names_in(self._core.disk, objects_dir(self._device.path, policy))
         return sorted({*found, *(int(name) for name in names if is_digits(name))})
-
-    def _names(self, directory: str) -> list[str]:
-        try:
-            return self._core.disk.listdir(directory)
-        except (FileNotFoundError, NotADirectoryError):
-            return []
 
     def row(self, partition: int, policy: Policy) -> rows.PartitionRow | None:
         """Return the row of a partition, None when it does not exist. Raises OSError."""
@@ -87,8 +81,8 @@ class Partitions:
         found = dict(self.indexed(partition, policy))
         hashes = {each.hex() for each, entries in found.items() if any(entry.external for entry in entries)}
         path = partition_dir(self._device.path, policy, str(partition))
-        for suffix in filter(is_suffix, self._names(path)):
-            names = self._names(f"{path}/{suffix}")
+        for suffix in filter(is_suffix, names_in(self._core.disk, path)):
+            names = names_in(self._core.disk, f"{path}/{suffix}")
             hashes.update(name for name in names if len(name) == 32 and name.endswith(suffix))
         for name in hashes:
             place = Place(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from swift.base.timestamp import Timestamp
+from swift.platform.disk import Disk
 from swift.platform.syncing import sync_directory
 from swift.platform.waiting import before_blocking
 from swift.policy.policy import Policy
@@ -61,7 +62,7 @@ class Place:
         may_have_unindexed = self.device.may_have_unindexed(policy, at)
         found = self.device.entries(policy, at, self.hash)
         while may_have_unindexed:
-            files = self._files(at)
+            files = self.files(at)
             now = self.device.entries(policy, at, self.hash)
             if now == found:
                 return _merged(found, files)
@@ -72,11 +73,11 @@ class Place:
     def missing(self) -> list[Entry]:
         """Return the entries of files that the file engine removed. Raises OSError."""
         found = self.device.entries(self.key.policy.index, self.partition, self.hash)
-        there = _merged(found, self._files(self.partition))
+        there = _merged(found, self.files(self.partition))
         return [entry for entry in found if all(entry.position != each.position for each in there)]
 
-    def _files(self, partition: int) -> list[Entry]:
-        """Return entries for the files in the hash directory."""
+    def files(self, partition: int) -> list[Entry]:
+        """Return entries for the files in the hash directory. Raises OSError."""
         before_blocking()
         directory = self.path(partition).directory
         names = list_names(self.core.disk, directory)
@@ -154,6 +155,14 @@ def _merged(found: list[Entry], files: list[Entry]) -> list[Entry]:
         elif file is not None:
             merged.append(entry._replace(durable=entry.durable or file.durable))
     return [*merged, *left.values()]
+
+
+def names_in(disk: Disk, directory: str) -> list[str]:
+    """Return the names in a directory, none if it is missing. Raises OSError."""
+    try:
+        return disk.listdir(directory)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
 
 
 def external_entry(name: str, policy: Policy) -> Entry | None:

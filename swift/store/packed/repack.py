@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from hashlib import md5
@@ -25,7 +25,7 @@ from swift.store.api import ObjectKey
 from swift.store.core import EngineCore, FileDraft
 from swift.store.errors import Damaged
 from swift.store.hashes import HASHES_FILE, JOURNAL_FILE
-from swift.store.layout import objects_dir, partition_dir
+from swift.store.layout import is_suffix, objects_dir, partition_dir
 from swift.store.maintenance import FileMaintenance
 from swift.store.metadata import decode_metadata, read_metadata_blob
 from swift.store.packed import rows
@@ -34,7 +34,7 @@ from swift.store.packed.device import PackedDevice
 from swift.store.packed.devices import LOOK_EVERY_S, PackedDevices
 from swift.store.packed.edit import publish_file, remove, unlink
 from swift.store.packed.entry import Entry
-from swift.store.packed.place import NOWHERE, Place
+from swift.store.packed.place import NOWHERE, Place, names_in
 from swift.store.packed.quarantine import quarantine
 from swift.store.packed.record import BadRecord, Kind, Record, Reference
 from swift.store.reader import ANY_NAME
@@ -146,11 +146,8 @@ class Repacker:
     def _has_changed_as_files(self) -> bool:
         """Return True if the file engine was used although records were there."""
         path = objects_dir(self._device.path, self._policy)
-        try:
-            names = self._core.disk.listdir(path)
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-        return any(has_hashes(self._core.disk, f"{path}/{name}") for name in names if is_digits(name))
+        names = filter(is_digits, names_in(self._core.disk, path))
+        return any(has_hashes(self._core.disk, f"{path}/{name}") for name in names)
 
     def _passes(self, packs: bool) -> Iterator[RepackReport]:
         policy = self._policy.index
@@ -172,6 +169,45 @@ class Repacker:
                     pause(max(settled_s - time.monotonic(), 0.0))
         if packs and not self._stopped():
             self._device.set_indexed(policy)
+
+    def take_arrivals(self, partition: int, suffixes: Iterable[str], since_s: float) -> int:
+        """Convert files that came from outside since a moment (Unix seconds); return their number.
+
+        rsync writes files without asking this engine. Older ones may be leftovers of objects whose tombstones
+        are gone already, so they do not count. Raises ``NoSpace``, ``LockTimeout``, OSError.
+        """
+        if self._device.may_have_unindexed(self._policy.index, partition):
+            # Files count as they are.
+            return 0
+        disk, path = self._core.disk, partition_dir(self._device.path, self._policy, str(partition))
+        before = self.report.converted
+        for suffix in filter(is_suffix, suffixes):
+            for name in names_in(disk, f"{path}/{suffix}"):
+                if len(name) == 32 and name.endswith(suffix):
+                    place = self._place(partition, bytes.fromhex(name))
+                    with place.device.locks.hold(place.lock):
+                        self._take_arrivals_of(place, since_s)
+        return self.report.converted - before
+
+    def _take_arrivals_of(self, place: Place, since_s: float) -> None:
+        """Convert the files of one object that no record is about; the caller holds it."""
+        known = {entry._replace(durable=False).name: entry for entry in place.entries()}
+        for entry in place.files(place.partition):
+            record = known.get(entry._replace(durable=False).name)
+            if record is not None:
+                if not record.external and record.durable >= entry.durable:
+                    unlink(place, entry.name, place.partition)
+                continue
+            try:
+                if self._changed_s(place, entry) >= since_s:
+                    self._pack(place, entry)
+            except Damaged as error:
+                quarantine(place, [entry], str(error))
+                self.report.quarantined += 1
+
+    def _changed_s(self, place: Place, entry: Entry) -> float:
+        status = self._core.disk.stat(f"{place.path(place.partition).directory}/{entry.name}")
+        return max(status.st_mtime, status.st_ctime)
 
     def _begin_pass(self) -> list[int]:
         """Return all partitions."""
@@ -278,8 +314,7 @@ class Repacker:
         self._commit(place, Record(header), len(body))
 
     def _draft(self, place: Place, body: bytes) -> FileDraft:
-        made = self._core.make_directories_of(place.path(place.partition))
-        draft = self._core.draft_at(place.path(place.partition), len(body), made=made)
+        draft = self._core.draft(place.path(place.partition), len(body))
         try:
             draft.write(body)
         except BaseException:
@@ -299,10 +334,7 @@ class Repacker:
 
 def has_hashes(disk: Disk, partition_path: str) -> bool:
     """Return True if the file engine has hashed or changed a partition since it was packed."""
-    try:
-        return not set(_HASHES).isdisjoint(disk.listdir(partition_path))
-    except (FileNotFoundError, NotADirectoryError):
-        return False
+    return not set(_HASHES).isdisjoint(names_in(disk, partition_path))
 
 
 def read_file(disk: Disk, path: str, size_max: int) -> tuple[bytes, int, bytes | None]:

@@ -15,8 +15,8 @@ from swift.store.lmdbindex import Writing
 from swift.store.packed import rows
 from swift.store.packed.compaction import CompactionReport, Compactor, volume_uses
 from swift.store.packed.devices import PackedDevices
-from swift.store.packed.place import Place, external_entry
-from swift.store.packed.repack import has_hashes
+from swift.store.packed.place import Place, external_entry, names_in
+from swift.store.packed.repack import Repacker, has_hashes
 from swift.store.reader import ANY_NAME
 
 
@@ -112,7 +112,20 @@ class PackedSpace:
     def directories(self, device: str, policy: Policy) -> list[str]:
         """Return the partitions of a policy that have files."""
         path = objects_dir(self._devices.device(device).path, policy)
-        return sorted(filter(is_digits, self._names(path)), key=int)
+        return sorted(filter(is_digits, names_in(self._devices.core.disk, path)), key=int)
+
+    @effort(Effort.AUDIT)
+    def take_arrivals(self, device: str, partition: str, policy: Policy, since_s: float) -> int:
+        """Convert files that came from outside since a moment (Unix seconds); return their number.
+
+        Raises ``NoSpace``, ``LockTimeout``.
+        """
+        path = f"{objects_dir(self._devices.device(device).path, policy)}/{partition}"
+        disk = self._devices.core.disk
+        if has_hashes(disk, path):
+            return 0
+        repacker = Repacker(self._devices, device, policy)
+        return repacker.take_arrivals(int(partition), names_in(disk, path), since_s)
 
     @effort(Effort.AUDIT)
     def remove_orphans(self, device: str, partition: str, policy: Policy, before_s: float) -> int:
@@ -130,25 +143,19 @@ class PackedSpace:
                 "swift-object-repack --to packed"
             )
             return 0
-        for suffix in filter(is_suffix, self._names(path)):
-            for name in self._names(f"{path}/{suffix}"):
+        for suffix in filter(is_suffix, names_in(self._devices.core.disk, path)):
+            for name in names_in(self._devices.core.disk, f"{path}/{suffix}"):
                 if len(name) == 32 and name.endswith(suffix):
                     place = self._devices.place(ObjectKey(device, partition, policy, ANY_NAME, name))
                     removed += self._remove_unnamed(place, f"{path}/{suffix}/{name}", before_s)
             remove_if_empty(self._devices.core.disk, f"{path}/{suffix}")
         return removed
 
-    def _names(self, directory: str) -> list[str]:
-        try:
-            return self._devices.core.disk.listdir(directory)
-        except (FileNotFoundError, NotADirectoryError):
-            return []
-
     def _remove_unnamed(self, place: Place, directory: str, before_s: float) -> int:
         disk = self._devices.core.disk
-        old = [name for name in self._names(directory) if self._is_old(f"{directory}/{name}", before_s)]
-        if not old:
-            remove_if_empty(disk, directory)
+        names = names_in(disk, directory)
+        old = [name for name in names if self._is_old(f"{directory}/{name}", before_s)]
+        if names and not old:
             return 0
         removed = 0
         with place.device.locks.hold(place.lock):
@@ -159,7 +166,7 @@ class PackedSpace:
                 if entry is not None and entry._replace(durable=False).name not in known:
                     disk.unlink(f"{directory}/{name}")
                     removed += 1
-        remove_if_empty(disk, directory)
+            remove_if_empty(disk, directory)
         return removed
 
     def _is_old(self, path: str, before_s: float) -> bool:

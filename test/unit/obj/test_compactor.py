@@ -108,6 +108,7 @@ def test_volumes_in_use_stay_and_the_pass_goes_on(bench):
         "compacted": 0,
         "copied_bytes": 0,
         "punched_bytes": 0,
+        "taken": 0,
         "orphans": 0,
         "errors": 0,
     }

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
+from swift.platform.disk import Disk
 from swift.store.errors import BadFragmentIndex
+from swift.store.packed.device import PackedRules
+from test.contract import test_store as contract
 from test.sim.packedworld import (
     VIEW,
     World,
@@ -145,3 +150,30 @@ def test_an_object_is_free_after_a_look_that_failed(store):
         pass
     store.process.fault = lambda _name: None
     assert not place_of(store, A).device.locks._held
+
+
+class Vanishing(Disk):
+    """The first time that a hash directory is locked it has just been removed, as one that is empty."""
+
+    has_vanished = False
+
+    def open(self, path, flags, *args, **options):
+        is_lock = flags & os.O_DIRECTORY and flags & os.O_TMPFILE != os.O_TMPFILE
+        if is_lock and not self.has_vanished and len(str(path).rpartition("/")[2]) == 32:
+            self.has_vanished = True
+            os.rmdir(path)
+        return super().open(path, flags, *args, **options)
+
+
+def test_a_large_body_is_stored_though_its_empty_directory_goes_away_meanwhile(tmp_path):
+    """As orphans are removed, or the last object of a suffix."""
+    bench = contract.PackedBench(tmp_path)
+    disk = bench.store.core.disk = Vanishing()
+    bench.store.devices.rules = PackedRules(object_bytes_max=1000)
+    key, body = contract.key_of("large"), b"x" * 3000
+    try:
+        contract.put(bench.store, key, contract.ts(contract.NOW_S), body)
+        assert disk.has_vanished
+        assert contract.read(bench.store, key) == body
+    finally:
+        bench.store.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from swift.store.api import LIVE, Location
@@ -100,3 +102,17 @@ def test_what_came_to_the_next_partition_meanwhile_stays(bench):
     list(bench.all("remove_old"))
     assert read(bench.store, bench.next_of(key)) == b"newer"
     assert bench.names_in_index(key) == []
+
+
+def test_a_file_that_no_record_names_does_not_stand_in_for_one_of_the_same_name(bench):
+    def is_file(key):
+        return bench.store.stat(key, NOW).kind == LIVE and len(read(bench.store, key)) == 3000
+
+    key = next(key for key in bench.keys if bench.next_of(key) != key and is_file(key))
+    target = bench.store.devices.place(bench.next_of(key)).path(int(bench.next_of(key).partition))
+    os.makedirs(target.directory)
+    for entry in bench.entries(key):
+        with open(f"{target.directory}/{entry.name}", "wb") as file:
+            file.write(b"other")
+    list(bench.all("relink"))
+    assert read(bench.store, bench.next_of(key)) == read(bench.store, key) == b"x" * 3000

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from swift.base.errors import LockTimeout
@@ -206,3 +208,63 @@ def test_two_conversions_of_a_policy_at_the_same_time_are_refused(bench):
     with pytest.raises(LockTimeout):
         next(Repacker(bench.packed.devices, "sda", GOLD, settle_s=0).run(packs=False))
     first.close()
+
+
+class Arrivals:
+    """Files that appear on a packed device as rsync writes them."""
+
+    def __init__(self, bench):
+        self.bench = bench
+        put(bench.packed, KEYS[0], ts(NOW_S), b"a record")
+        bench.repack(packs=True, policies=(GOLD,))
+
+    def arrive(self, change, key, at, *args):
+        """Let the file engine write; rsync does not copy its hashes."""
+        change(self.bench.files, key, ts(at), *args)
+        for path in self.bench.root.rglob("hashes.*"):
+            path.unlink()
+
+    def invalidate(self, *keys):
+        self.bench.packed.invalidate("sda", "7", GOLD, [key.hash[-3:] for key in keys])
+
+
+def test_files_that_rsync_brought_count_once_their_suffixes_are_invalidated(bench):
+    arrivals = Arrivals(bench)
+    small, large, deleted = KEYS[2], KEYS[4], KEYS[0]
+    arrivals.arrive(put, small, NOW_S + 1, b"small")
+    arrivals.arrive(put, large, NOW_S + 1, b"x" * 3000)
+    arrivals.arrive(delete, deleted, NOW_S + 1)
+    assert bench.packed.stat(small, ANY_ARCHIVE).kind != LIVE
+    arrivals.invalidate(small, large, deleted)
+    assert (read(bench.packed, small), read(bench.packed, large)) == (b"small", b"x" * 3000)
+    assert bench.packed.stat(deleted, ANY_ARCHIVE).kind != LIVE
+    assert len(bench.packed.hashes("sda", "7", GOLD)) == 3
+    # Only the large one stays a file; what comes again is not kept twice.
+    assert bench.files_left() == [3000]
+    arrivals.arrive(put, small, NOW_S + 1, b"small")
+    arrivals.invalidate(small)
+    assert bench.files_left() == [3000]
+
+
+def test_files_that_rsync_brought_do_not_hide_what_is_newer(bench):
+    arrivals = Arrivals(bench)
+    arrivals.arrive(put, KEYS[0], NOW_S - 5, b"older")
+    arrivals.arrive(put, KEYS[2], NOW_S + 1, b"rotten")
+    (path,) = (each for each in bench.root.rglob("*.data") if each.read_bytes() == b"rotten")
+    path.write_bytes(b"broken")
+    arrivals.invalidate(KEYS[0], KEYS[2])
+    assert read(bench.packed, KEYS[0]) == b"a record"
+    assert bench.packed.stat(KEYS[2], ANY_ARCHIVE).kind != LIVE
+    assert list(bench.root.rglob("quarantined/*/*/*.data")) and bench.files_left() == []
+
+
+def test_a_pass_of_the_compactor_takes_files_that_rsync_brought_but_none_of_long_ago(bench):
+    arrivals = Arrivals(bench)
+    before_s = time.time() - 10
+    arrivals.arrive(put, KEYS[2], NOW_S, b"young")
+    assert bench.packed.space.take_arrivals("sda", "7", GOLD, before_s) == 1
+    assert read(bench.packed, KEYS[2]) == b"young"
+    arrivals.arrive(put, KEYS[4], NOW_S, b"of long ago")
+    assert bench.packed.space.take_arrivals("sda", "7", GOLD, before_s + 3600) == 0
+    assert bench.packed.stat(KEYS[4], ANY_ARCHIVE).kind != LIVE
+    assert bench.packed.space.remove_orphans("sda", "7", GOLD, before_s + 3600) == 1

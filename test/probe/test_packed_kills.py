@@ -1,0 +1,106 @@
+"""An object server and the compactor of a packed device, both killed again and again under load.
+
+What was acknowledged must be there afterwards with the right bytes, and volumes, index and files must agree.
+``SWIFT_KILLS`` asks for more kills than the default.
+"""
+
+import contextlib
+import os
+import random
+import signal
+import threading
+import time
+
+import pytest
+
+from test.probe.test_object_kills import KILLS, THREADS, Server, Writer
+from test.support.peer import run
+from test.support.processes import FORK_SERVER
+
+pytestmark = pytest.mark.process
+#: A volume is full after some seconds; compaction copies it in about one.
+OPTIONS = """
+[packed]
+volume_mb = 16
+object_max_kb = 512
+[object-compactor]
+interval = 0.05
+dead_percent = 1
+bytes_per_second = 4000000
+"""
+
+
+class CompactedServer(Server):
+    """A server on a packed device, beside a compactor that never rests."""
+
+    def __init__(self, root):
+        super().__init__(root)
+        conf = root / "swift.conf"
+        text = conf.read_text().replace(
+            "name = ec\n", "name = ec\ndiskfile_module = egg:swift#erasure_coding.packed\n"
+        )
+        text = text.replace("name = gold\n", "name = gold\ndiskfile_module = egg:swift#replication.packed\n")
+        conf.write_text(text)
+        text = self.conf.read_text().replace("[DEFAULT]\n", f"[DEFAULT]\nrecon_cache_path = {root}\n")
+        self.conf.write_text(text + OPTIONS)
+        self.compactor = None
+
+    def start(self):
+        super().start()
+        with open(self.root / "compactor.log", "ab") as log:
+            self.compactor = FORK_SERVER.begin(
+                "swift.cli.daemon", ["object-compactor", str(self.conf), "-v"], log
+            )
+
+    def kill(self):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.compactor.pid, signal.SIGKILL)
+        super().kill()
+        self.compactor.wait()
+
+    def volumes(self):
+        return sorted(path.name for path in self.device.glob("packed/*.volume"))
+
+    def verify(self):
+        """Return the exit code and what is said."""
+        done = run("swift-object-volumes", "-c", self.conf, "--format", "json", "verify")
+        return done.returncode, done.stdout + done.stderr
+
+
+@pytest.fixture
+def server(tmp_path):
+    made = CompactedServer(tmp_path)
+    made.start()
+    yield made
+    made.kill()
+
+
+@pytest.mark.timeout(120 + 10 * KILLS)
+def test_killed_during_compaction_a_packed_device_keeps_what_was_acknowledged(server):
+    chooser, go = random.Random(KILLS), threading.Event()
+    writers = [Writer(server, number, go) for number in range(THREADS)]
+    for writer in writers:
+        writer.start()
+    for _ in range(KILLS):
+        server.kill_under(writers, go, chooser.uniform(0.2, 2.0))
+        for writer in writers:
+            writer.check()
+    deadline = time.monotonic() + 60
+    while "compacted volume" not in (server.root / "compactor.log").read_text():
+        # It gets more to do, and the time for it.
+        assert time.monotonic() < deadline, "no volume was compacted"
+        server.kill_under(writers, go, 3.0)
+    for writer in writers:
+        writer.ended = True
+        writer.join(10)
+        writer.check()
+    code, said = server.verify()
+    assert code == 0, said
+    server.kill()
+    code, said = server.verify()
+    assert code == 0, said
+    server.start()
+    for writer in writers:
+        writer.check()
+    logs = (server.root / "log").read_text() + (server.root / "compactor.log").read_text()
+    assert "Traceback" not in logs and "Quarantined" not in logs
