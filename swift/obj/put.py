@@ -326,7 +326,7 @@ def store_draft(
     commit: bool = True,
 ) -> PutResult:
     """``publish_draft`` as one call, in a thread if the body is in a file."""
-    effort = Effort.LONG if draft.raw.may_block(0) else Effort.CHANGE
+    effort = Effort.LONG if draft.may_block else Effort.CHANGE
     return store.call(effort, publish_draft, key, options, plan, draft, commit)
 
 

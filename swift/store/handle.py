@@ -315,6 +315,11 @@ class OpenDraft:
         """See ``Draft``."""
         return self.raw.etag
 
+    @property
+    def may_block(self) -> bool:
+        """True if publishing it may wait for a disk."""
+        return self.raw.may_block(0)
+
     def write(self, data: bytes | memoryview) -> None:
         """See ``Draft``."""
         if self.raw.may_block(len(data)):
