@@ -144,8 +144,22 @@ def _environment(path: str) -> lmdb.Environment:
     return env
 
 
+def lmdb_version() -> str:
+    """Return the release of lmdb that is installed, empty without one."""
+    try:
+        import lmdb
+    except ImportError:
+        return ""
+    return lmdb.__version__
+
+
 def require_lmdb(version: str) -> None:
-    """Raise ``ConfigError`` for a release of lmdb that ends the process when it reads a damaged page."""
+    """Raise ``ConfigError`` without lmdb, or if that release ends the process when it reads a damaged page.
+
+    See ``lmdb_version``.
+    """
+    if not version:
+        raise ConfigError(f"the index needs the package lmdb (pip install '{DISTRIBUTION}[tier]')")
     numbers = tuple(int(number) for number in version.split(".")[:3] if is_digits(number))
     if numbers < LMDB_LEAST:
         least = ".".join(map(str, LMDB_LEAST))
@@ -162,11 +176,9 @@ class LmdbIndex:
     """
 
     def __init__(self, directory: str, boot_id: str, memory: str):
-        try:
-            import lmdb
-        except ImportError:
-            raise ConfigError(f"the index needs the package lmdb (pip install '{DISTRIBUTION}[tier]')")
-        require_lmdb(lmdb.__version__)
+        require_lmdb(lmdb_version())
+        import lmdb
+
         self._errors = (lmdb.Error, OSError)
         #: State of an index with unreadable pages, for other processes.
         self._damages = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.PanicError)
