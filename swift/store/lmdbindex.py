@@ -260,6 +260,11 @@ class LmdbIndex:
             raise IndexFailed("the device has refused writes")
         if self._state().get("name") != opened.name or not os.path.exists(self._file(opened.name)):
             raise IndexReplaced("the index was replaced")
+        try:
+            # No page is used again that a killed process was reading.
+            opened.env.reader_check()
+        except self._errors as error:
+            raise self._failure(opened, error)
 
     def is_current(self) -> bool:
         """See ``Index``."""

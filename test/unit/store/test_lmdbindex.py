@@ -2,6 +2,9 @@
 
 import json
 import os
+import signal
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -173,6 +176,31 @@ def test_an_index_that_is_gone_is_noticed(object_path):
     object_path.file.unlink()
     with pytest.raises(IndexReplaced):
         index.check()
+
+
+KILLED_WHILE_READING = """
+import os, signal, sys
+from swift.store.lmdbindex import LmdbIndex
+index = LmdbIndex(*sys.argv[1:])
+txn = index._opened.env.begin()
+txn.get(b"k")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.process
+def test_an_index_does_not_grow_because_a_reader_was_killed(object_path):
+    index = object_path.open()
+    fill(index)
+    before = index.size_bytes()
+    arguments = [str(object_path.ssd), "this boot", str(object_path.memory)]
+    killed = subprocess.run([sys.executable, "-c", KILLED_WHILE_READING, *arguments], timeout=60)
+    assert killed.returncode == -signal.SIGKILL
+    index.check()
+    for number in range(300):
+        with index.writing() as txn:
+            txn.put(KEYS[number], VALUE)
+    assert index.size_bytes() < before + (1 << 20)
 
 
 def test_a_release_of_lmdb_that_a_damaged_index_ends_is_refused():
