@@ -113,6 +113,8 @@ class _Opened:
         self.name = name
         self.env = _environment(way)
         self.guard = MapGuard(way, _EMPTY_LEAF)
+        #: A copy that an operator puts in its place has another one.
+        self.inode = _inode(way)
 
     def __del__(self) -> None:
         if hasattr(self, "env"):
@@ -125,6 +127,14 @@ class _Opened:
 LMDB_LEAST = (2, 1, 1)
 #: LMDB must be opened once only by a process: by its id and the directory.
 _open: WeakValueDictionary[tuple[int, str], _Opened] = WeakValueDictionary()
+
+
+def _inode(path: str) -> int:
+    """Return the inode of a file, 0 when it cannot be looked at."""
+    try:
+        return os.stat(path).st_ino
+    except OSError:
+        return 0
 
 
 def _environment(path: str) -> lmdb.Environment:
@@ -203,12 +213,16 @@ class LmdbIndex:
         name = str(state.get("name", ""))
         is_used = state.get("boot") == self._boot_id != "" and os.path.lexists(self._way(name))
         is_whole = is_used or bool(state.get("closed"))
-        if not (is_whole and _NAME.fullmatch(name) and os.path.exists(self._file(name))):
+        # A copy may be torn, or of another time than what processes know that run.
+        is_copy = not _NAME.fullmatch(name) or state.get("inode") != _inode(self._file(name))
+        if not is_whole or is_copy:
             name = os.urandom(8).hex()
             for directory in (self._directory, self._memory):
                 for old in os.listdir(directory):
                     if old.endswith((".mdb", ".mdb-lock")):
                         os.unlink(f"{directory}/{old}")
+            with open(self._file(name), "wb"):
+                pass
         # Always, because it tells whether the device takes writes.
         self._note(name, closed=False)
         return name
@@ -240,8 +254,9 @@ class LmdbIndex:
 
     def _note(self, name: str, *, closed: bool) -> None:
         path = f"{self._directory}/{_STATE}"
+        state = {"boot": self._boot_id, "name": name, "closed": closed, "inode": _inode(self._file(name))}
         with open(f"{path}.new", "w", encoding="ascii") as file:
-            json.dump({"boot": self._boot_id, "name": name, "closed": closed}, file)
+            json.dump(state, file)
             file.flush()
             os.fsync(file.fileno())
         os.replace(f"{path}.new", path)
@@ -258,7 +273,7 @@ class LmdbIndex:
         if opened.guard.has_lost_writes():
             self._throw_away(opened)
             raise IndexFailed("the device has refused writes")
-        if self._state().get("name") != opened.name or not os.path.exists(self._file(opened.name)):
+        if self._state().get("name") != opened.name or not self.is_current():
             raise IndexReplaced("the index was replaced")
         try:
             # No page is used again that a killed process was reading.
@@ -269,7 +284,7 @@ class LmdbIndex:
     def is_current(self) -> bool:
         """See ``Index``."""
         opened = self._opened
-        return opened is not None and os.path.exists(self._file(opened.name))
+        return opened is not None and _inode(self._file(opened.name)) == opened.inode != 0
 
     def _in_use(self) -> _Opened:
         """Yield the open index, protected against closing by others."""

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -176,6 +177,19 @@ def test_an_index_that_is_gone_is_noticed(object_path):
     object_path.file.unlink()
     with pytest.raises(IndexReplaced):
         index.check()
+
+
+@pytest.mark.parametrize("is_closed", (False, True))
+def test_a_copy_in_place_of_an_index_is_not_believed(object_path, is_closed):
+    index = object_path.open()
+    fill(index)
+    if is_closed:
+        index.close(is_last=True)
+    backup = object_path.ssd.rename(object_path.ssd.parent / "backup")
+    shutil.copytree(backup, object_path.ssd)
+    assert not index.is_current()
+    again = object_path.open()
+    assert again.get(KEYS[0]) is None and again.is_current()
 
 
 KILLED_WHILE_READING = """

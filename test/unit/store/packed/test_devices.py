@@ -14,6 +14,7 @@ from test.contract.test_store import NOW, NOW_S, PackedBench, key_of, put, ts
 @pytest.fixture
 def bench(tmp_path):
     made = PackedBench(tmp_path)
+    (tmp_path / "ssd").mkdir()
     made._settings = PackedSettings(state_path=str(tmp_path / "state"), index_path=str(tmp_path / "ssd"))
     made.store = made.make()
     yield made
