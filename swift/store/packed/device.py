@@ -230,6 +230,12 @@ class PackedDevice:
         self.is_stale = self.is_stale or self._directory_identity() != self._identity
         self.volumes.forget_removed()
 
+    def _check_not_replaced(self) -> None:
+        """Raise FileNotFoundError if the directory of the engine is another one now."""
+        self.look()
+        if self.is_stale:
+            raise FileNotFoundError(errno.ENOENT, "the directory was replaced", self.directory)
+
     def refresh(self) -> None:
         """``look``, and learn what was converted. Raises OSError."""
         self.look()
@@ -288,9 +294,7 @@ class PackedDevice:
     def _reopen(self, failed: Index) -> None:
         """Open the index that took the place of a failed one. Raises ``IndexFailed``, OSError."""
         with self._writing:
-            self.look()
-            if self.is_stale:
-                raise FileNotFoundError(errno.ENOENT, "the directory was replaced", self.directory)
+            self._check_not_replaced()
             if self.index is failed:
                 self.index, self.spaces = self._opened()
                 with suppress(IndexFailed):
@@ -479,7 +483,12 @@ class PackedDevice:
         """Return an appender with room for a record."""
         appender = self._appender
         if appender is not None and appender.has_room(length):
-            return appender
+            number = appender.volume.number
+            if appender.is_at(self.volumes.path(number)):
+                return appender
+            self._check_not_replaced()
+            self._notice(f"volume {number} of {self.path} was removed or replaced; what was in it is lost")
+            self.volumes.forget(number)
         self._appender = None
         appender = self._free_volume(length) or self._new_volume()
         self._appender = appender
@@ -508,7 +517,9 @@ class PackedDevice:
         return None
 
     def _new_volume(self) -> Appender:
-        volume = self.volumes.create()
+        # Numbers of volumes that an operator removed must not come again either.
+        known = self.read_index(lambda index, _spaces: rows.volumes(index))
+        volume = self.volumes.create(above=max(known, default=0))
         return Appender(self._disk, volume, end=ALIGNMENT, volume_bytes=self.rules.volume_bytes)
 
     def read(self, entry: Entry, length: int) -> StoredRecord:

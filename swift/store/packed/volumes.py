@@ -235,10 +235,14 @@ class Volumes:
         offset = position.unit * ALIGNMENT
         return StoredRecord(volume, offset, volume.read(offset, max(length, HEADER_BYTES)))
 
-    def create(self) -> OpenVolume:
-        """Return a new, locked volume, durable in its directory. Raises ``NoSpace`` and OSError."""
+    def create(self, *, above: int = 0) -> OpenVolume:
+        """Return a new, locked volume, durable in its directory. Raises ``NoSpace`` and OSError.
+
+        Its number is greater than those of all that are there, and than ``above``.
+        """
         make_directories(self._disk, self.directory, below=self._device_path)
-        number = max(self.numbers(), default=0) + 1
+        number = max(self.numbers(), default=0)
+        number = max(number, above) + 1
         while True:
             try:
                 fd = self._disk.open(self.path(number), _FLAGS | os.O_CREAT | os.O_EXCL, 0o600)
@@ -377,6 +381,15 @@ class Appender:
     def has_room(self, length: int) -> bool:
         """Return True if so many bytes fit into the volume."""
         return not self.has_failed and self.end + length <= self._volume_bytes
+
+    def is_at(self, path: str) -> bool:
+        """Return True if the volume still has this path; raises OSError."""
+        try:
+            there = self._disk.stat(path)
+        except FileNotFoundError:
+            return False
+        mine = self._disk.fstat(self.volume.fd)
+        return (there.st_dev, there.st_ino) == (mine.st_dev, mine.st_ino)
 
     def append(self, data: bytes) -> None:
         """Append records durably. Raises ``NoSpace`` or OSError, after which nothing more may be appended."""

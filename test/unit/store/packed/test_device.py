@@ -202,6 +202,27 @@ def test_an_index_that_could_not_be_completed_is_not_left_as_a_whole_one(bench):
     assert closed == []
 
 
+@pytest.mark.parametrize("new_name", ("00000009.volume.old", ""))
+def test_nothing_is_written_to_a_volume_that_was_removed_or_renamed(bench, new_name):
+    position, disk = bench.put(1), bench.machine.disk
+    path = bench.process().volumes.path(position.volume)
+    if new_name:
+        disk.rename(path, f"{bench.process().directory}/{new_name}")
+    else:
+        disk.unlink(path)
+    # Its number does not come again: references of others may point into it.
+    assert bench.put(2).volume == position.volume + 1
+    assert bench.made_again() == [2]
+    assert any("was removed or replaced" in notice for notice in bench.notices)
+
+
+def test_a_change_is_refused_when_the_device_was_replaced_a_moment_ago(bench):
+    bench.put(1)
+    bench.machine.disk.rename(f"{TOP}/packed", f"{TOP}/away")
+    with pytest.raises(FileNotFoundError, match="the directory was replaced"):
+        bench.put(2)
+
+
 def test_a_volume_that_cannot_be_opened_does_not_stop_writing(bench):
     bench.put(1)
     bench.kill()
