@@ -12,6 +12,7 @@ index with such a page, or with writes that the device refused, is discarded by 
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -25,6 +26,7 @@ from weakref import WeakValueDictionary
 from swift import DISTRIBUTION
 from swift.base.digits import is_digits
 from swift.base.errors import ConfigError
+from swift.platform.devices import NO_SPACE_ERRORS
 from swift.platform.mapguard import MapGuard
 from swift.store.tier.shared import held
 
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 #: Address space, not room: the size is bounded by what is kept.
 MAP_BYTES = 256 << 30
 _STATE = "index.json"
+#: Its size: the same for each content.
+_STATE_BYTES = 256
 _READERS_MAX = 1024
 #: LMDB takes 64 bytes for each reader, and two pages are more than the rest.
 _LOCK_BYTES = _READERS_MAX * 64 + 8192
@@ -127,6 +131,17 @@ class _Opened:
 LMDB_LEAST = (2, 1, 1)
 #: LMDB must be opened once only by a process: by its id and the directory.
 _open: WeakValueDictionary[tuple[int, str], _Opened] = WeakValueDictionary()
+
+
+def _write_synced(path: str, data: bytes, flags: int) -> None:
+    """Write a file from its beginning, durably. Raises OSError."""
+    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC | flags, 0o644)
+    try:
+        if os.pwrite(fd, data, 0) < len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 def _inode(path: str) -> int:
@@ -254,11 +269,16 @@ class LmdbIndex:
 
     def _note(self, name: str, *, closed: bool) -> None:
         path = f"{self._directory}/{_STATE}"
-        state = {"boot": self._boot_id, "name": name, "closed": closed, "inode": _inode(self._file(name))}
-        with open(f"{path}.new", "w", encoding="ascii") as file:
-            json.dump(state, file)
-            file.flush()
-            os.fsync(file.fileno())
+        facts = {"boot": self._boot_id, "name": name, "closed": closed, "inode": _inode(self._file(name))}
+        state = json.dumps(facts).ljust(_STATE_BYTES).encode()
+        try:
+            _write_synced(f"{path}.new", state, os.O_CREAT | os.O_TRUNC)
+        except OSError as error:
+            if error.errno not in NO_SPACE_ERRORS:
+                raise
+            # A full device can be read; writing over what is there needs no space, and is one sector.
+            _write_synced(path, state, 0)
+            return
         os.replace(f"{path}.new", path)
         fd = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY)
         try:

@@ -115,7 +115,8 @@ class PackedDevice:
         self._listed_ns = -1
         try:
             self.index, self.spaces = self._opened()
-            with self._writing:
+            # A full device can be read; the next change disowns them.
+            with self._writing, suppress(NoSpace):
                 self._disown()
             self._learn()
         except IndexFailed as error:
@@ -356,6 +357,9 @@ class PackedDevice:
 
     def commit_all(self, changes: list[Change]) -> None:
         """Return when changes are durable and visible, all together; for threads. Raises like ``commit``."""
+        if not changes:
+            # Not even what was unwanted is said: a device that is full has no room, and this may make some.
+            return
         for change in changes:
             change.error = OSError("the change was not finished")
         self._process(changes)
@@ -407,7 +411,8 @@ class PackedDevice:
         try:
             appender.append(b"".join(pieces))
         except BaseException:
-            self._drop(appender, changes)
+            if appender.has_failed:
+                self._drop(appender, changes)
             raise
         self._publish(appender, changes)
         for change in changes:

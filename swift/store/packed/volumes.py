@@ -392,18 +392,36 @@ class Appender:
         return (there.st_dev, there.st_ino) == (mine.st_dev, mine.st_ino)
 
     def append(self, data: bytes) -> None:
-        """Append records durably. Raises ``NoSpace`` or OSError, after which nothing more may be appended."""
+        """Append records durably. Raises ``NoSpace`` or OSError.
+
+        If ``has_failed`` is true then, nothing more may be appended.
+        """
         try:
             try:
                 self._write_ahead(self.end + len(data))
                 write_at(self._disk, self.volume.fd, data, self.end)
             except OSError as error:
-                raise _as_no_space(error)
+                if error.errno not in NO_SPACE_ERRORS:
+                    raise
+                self._take_back()
+                raise NoSpace(str(error))
             self._disk.fdatasync(self.volume.fd)
+        except NoSpace:
+            raise
         except BaseException:
             self.has_failed = True
             raise
         self.end += len(data)
+
+    def _take_back(self) -> None:
+        """Leave zeros behind the end, as before: smaller records, as of deletions, may still fit."""
+        try:
+            self._zeroed = self._disk.fstat(self.volume.fd).st_size
+            for at in range(self.end, self._zeroed, len(_zeros)):
+                write_at(self._disk, self.volume.fd, _zeros[: min(len(_zeros), self._zeroed - at)], at)
+            self._disk.fdatasync(self.volume.fd)
+        except OSError:
+            self.has_failed = True
 
     def _write_ahead(self, needed: int) -> None:
         """Write zeros up to a multiple of ``AHEAD_BYTES``; they are synced with the records."""

@@ -180,6 +180,20 @@ def test_an_index_that_is_gone_is_noticed(object_path):
 
 
 @pytest.mark.parametrize("is_closed", (False, True))
+def test_an_index_on_a_full_device_is_opened_and_noted_as_used(object_path, is_closed):
+    index = object_path.open()
+    fill(index)
+    if is_closed:
+        index.close(is_last=True)
+    # Each write to it says that no space is left.
+    (object_path.ssd / "index.json.new").symlink_to("/dev/full")
+    again = object_path.open()
+    assert again.get(KEYS[0]) == VALUE
+    state = json.loads((object_path.ssd / "index.json").read_text())
+    assert state["closed"] is False and state["boot"] == "this boot"
+
+
+@pytest.mark.parametrize("is_closed", (False, True))
 def test_a_copy_in_place_of_an_index_is_not_believed(object_path, is_closed):
     index = object_path.open()
     fill(index)

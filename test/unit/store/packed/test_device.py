@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 
 import pytest
 
@@ -12,7 +13,7 @@ from swift.store.lmdbindex import IndexFailed
 from swift.store.packed import rows
 from swift.store.packed.changes import Change, Update
 from swift.store.packed.device import PackedDevice, PackedRules
-from swift.store.packed.record import Header, Kind, Record, Reference
+from swift.store.packed.record import ALIGNMENT, Header, Kind, Record, Reference
 from test.sim.packedworld import Machine, NestedBatches, Process, broken, entries_in, no_space
 from test.sim.powercut import SimulatedDisk
 from test.sim.test_powercut import TOP
@@ -34,8 +35,9 @@ class Bench:
         device = self.devices.get(number)
         return self.open(number) if device is None else device
 
-    def open(self, number=0):
+    def open(self, number=0, fault=lambda _name: None):
         process = Process(self.machine)
+        process.fault = fault
         device = self.devices[number] = PackedDevice(
             process,
             TOP,
@@ -255,6 +257,42 @@ def test_what_could_not_be_written_is_refused_and_never_appears(bench, call, err
     bench.mend()
     bench.put(3)
     assert bench.seconds() == [1, 3] == bench.made_again()
+
+
+def test_a_full_device_still_takes_what_fits_into_the_room_of_its_volume():
+    bench = Bench(volume_bytes=1 << 20)
+
+    def write(_fd, data, offset):
+        if offset + len(data) > 2048:
+            raise no_space()
+
+    bench.process().process.before_write = write
+    bench.put(1)
+    with pytest.raises(NoSpace):
+        bench.put(2, size=4000)
+    assert bench.put(3).volume == 1
+    assert bench.seconds() == [1, 3] == bench.made_again()
+
+
+def test_a_full_device_is_read_although_a_killed_process_left_what_is_not_sound(bench):
+    position, disk = [bench.put(second) for second in (1, 2)][1], bench.machine.disk
+    fd = disk.open(bench.process().volumes.path(1), os.O_RDWR)
+    disk.pwrite(fd, b"torn", position.unit * ALIGNMENT + 108 + len(b"metadata"))
+    bench.kill()
+    bench.machine.file = None
+    bench.open(1, fault=lambda name: no_space() if name == "pwrite" else None)
+    assert bench.seconds(by=1) == [1]
+    bench.mend(by=1)
+    bench.put(3, by=1)
+    assert bench.seconds(by=1) == [1, 3] == bench.made_again()
+
+
+def test_a_compaction_that_copies_nothing_needs_no_room(bench):
+    bench.put(1)
+    bench.fail_thoroughly()
+    with pytest.raises(OSError):
+        bench.put(2)
+    bench.process().commit_all([])
 
 
 def test_nothing_is_appended_to_a_volume_after_a_failure(bench):
