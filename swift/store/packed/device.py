@@ -121,7 +121,7 @@ class PackedDevice:
             self._learn()
         except IndexFailed as error:
             self.locks.close()
-            raise OSError(f"the index of {path} cannot be used: {error}")
+            raise _unusable(path, error)
         except BaseException:
             self.locks.close()
             raise
@@ -311,13 +311,14 @@ class PackedDevice:
                     raise IndexFailed("the index was replaced")
                 return work(index, self.spaces)
             except IndexFailed as error:
+                if failure is None:
+                    self._notice(f"the index of {self.path} cannot be used: {error}; it is opened again")
                 failure = error
-                self._notice(f"the index of {self.path} cannot be used: {error}; it is opened again")
                 try:
                     self._reopen(index)
                 except IndexFailed as again:
                     failure = again
-        raise OSError(f"the index of {self.path} cannot be used: {failure}")
+        raise _unusable(self.path, failure)
 
     def entries(self, policy: int, partition: int, object_hash: bytes) -> list[Entry]:
         """Return the entries of an object. Raises OSError."""
@@ -566,6 +567,11 @@ class PackedDevice:
 
     def __repr__(self) -> str:
         return f"PackedDevice({self.path!r})"
+
+
+def _unusable(path: str, failure: IndexFailed | None) -> OSError:
+    """Return the error of a device whose index cannot be used: it counts as a failing device."""
+    return OSError(errno.EIO, f"the index cannot be used: {failure}", path)
 
 
 def _volume_row(number: int, index: Index, _spaces: Spaces) -> rows.VolumeRow:

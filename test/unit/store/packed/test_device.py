@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 
@@ -397,7 +398,7 @@ def test_opening_tells_failures_of_the_index_as_errors_of_the_device_and_leaves_
     before = len(machine.disk._open)
     process = Process(machine)
     process.fault = lambda name: IndexFailed("no") if name == "index.get" else None
-    with pytest.raises(OSError, match="index"):
+    with pytest.raises(OSError, match="index") as raised:
         PackedDevice(
             process,
             TOP,
@@ -405,7 +406,18 @@ def test_opening_tells_failures_of_the_index_as_errors_of_the_device_and_leaves_
             rules=PackedRules(),
             notice=lambda _text: None,
         )
+    assert raised.value.errno == errno.EIO
     assert len(machine.disk._open) == before
+
+
+def test_an_index_that_fails_while_it_is_used_is_an_error_of_the_device(bench):
+    bench.put(1)
+    bench.fail("index.writing", IndexFailed("No space left on the SSD"))
+    with pytest.raises(OSError) as raised:
+        bench.put(2)
+    # Its code tells the proxy to use another device, its text is logged.
+    assert raised.value.errno == errno.EIO and "No space left on the SSD" in raised.value.strerror
+    assert len(bench.notices) == 1
 
 
 def test_a_directory_that_was_replaced_is_noticed(bench):
