@@ -17,7 +17,7 @@ from functools import partial
 from typing import TypeVar
 
 from swift.base.digits import is_digits
-from swift.base.errors import NoSpace
+from swift.base.errors import ConfigError, NoSpace
 from swift.base.timestamp import ZERO
 from swift.green import ThreadPool, in_green_thread
 from swift.platform.batches import GreenBatches, ThreadBatches
@@ -68,7 +68,7 @@ class PackedRules:
 class PackedDevice:
     """The volumes and the index of a device, as this process uses them.
 
-    Raises OSError, ``LockTimeout``, ``ConfigError``. ``open_index`` gets the directory of the engine.
+    Raises OSError, ``LockTimeout``. ``open_index`` gets the directory of the engine.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class PackedDevice:
             with self._writing, suppress(NoSpace):
                 self._disown()
             self._learn()
-        except IndexFailed as error:
+        except (IndexFailed, ConfigError) as error:
             self.locks.close()
             raise _unusable(path, error)
         except BaseException:
@@ -537,19 +537,16 @@ class PackedDevice:
 
     def close(self) -> None:
         """Close everything."""
-        is_whole = False
         try:
             with self._writing:
                 self._settle()
-            is_whole = True
+            self.index.close(is_last=False)
         except (OSError, NoSpace, IndexFailed) as error:
             self._notice(f"the index of {self.path} is not complete and will be made again: {error}")
         self._appender = None
         self._given_up.clear()
         self.volumes.close()
         self.locks.close()
-        if is_whole:
-            self.index.close(is_last=False)
 
     def _settle(self) -> None:
         """Index what killed processes left: an index that is believed after a boot must have it.
@@ -569,7 +566,7 @@ class PackedDevice:
         return f"PackedDevice({self.path!r})"
 
 
-def _unusable(path: str, failure: IndexFailed | None) -> OSError:
+def _unusable(path: str, failure: Exception | None) -> OSError:
     """Return the error of a device whose index cannot be used: it counts as a failing device."""
     return OSError(errno.EIO, f"the index cannot be used: {failure}", path)
 

@@ -200,7 +200,13 @@ class Volumes:
 
     def open_anew(self, number: int) -> OpenVolume:
         """Return a volume with a descriptor of its own; raises like ``open``."""
-        fd = self._disk.open(self.path(number), _FLAGS)
+        try:
+            fd = self._disk.open(self.path(number), _FLAGS)
+        except OSError as error:
+            if error.errno != errno.EROFS:
+                raise
+            # A file system with errors can be read.
+            fd = self._disk.open(self.path(number), os.O_RDONLY | os.O_CLOEXEC)
         try:
             head = self._disk.pread(fd, _VOLUME.size, 0)
             if len(head) < _VOLUME.size:

@@ -8,7 +8,7 @@ import os
 
 import pytest
 
-from swift.base.errors import NoSpace
+from swift.base.errors import ConfigError, NoSpace
 from swift.base.timestamp import Timestamp
 from swift.store.lmdbindex import IndexFailed
 from swift.store.packed import rows
@@ -392,12 +392,13 @@ def test_an_index_of_other_volumes_is_made_again(bench):
     assert any("other volumes" in notice for notice in other.notices)
 
 
-def test_opening_tells_failures_of_the_index_as_errors_of_the_device_and_leaves_nothing_open(bench):
+@pytest.mark.parametrize("failure", (IndexFailed("no index"), ConfigError("another index")))
+def test_opening_tells_failures_of_the_index_as_errors_of_the_device_and_leaves_nothing_open(bench, failure):
     machine = bench.machine
     bench.process(1)
     before = len(machine.disk._open)
     process = Process(machine)
-    process.fault = lambda name: IndexFailed("no") if name == "index.get" else None
+    process.fault = lambda name: failure if name == "index.get" else None
     with pytest.raises(OSError, match="index") as raised:
         PackedDevice(
             process,
@@ -418,6 +419,18 @@ def test_an_index_that_fails_while_it_is_used_is_an_error_of_the_device(bench):
     # Its code tells the proxy to use another device, its text is logged.
     assert raised.value.errno == errno.EIO and "No space left on the SSD" in raised.value.strerror
     assert len(bench.notices) == 1
+
+
+def test_an_index_that_cannot_be_closed_is_told_and_does_not_keep_other_devices_from_closing(bench):
+    bench.put(1)
+    device = bench.process()
+
+    def fail(*, is_last):
+        raise IndexFailed("Read-only file system")
+
+    device.index.close = fail
+    device.close()
+    assert ["will be made again: Read-only file system" in notice for notice in bench.notices] == [True]
 
 
 def test_a_directory_that_was_replaced_is_noticed(bench):
