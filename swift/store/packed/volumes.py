@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import stat
 import struct
 import threading
 import zlib
@@ -200,14 +201,10 @@ class Volumes:
 
     def open_anew(self, number: int) -> OpenVolume:
         """Return a volume with a descriptor of its own; raises like ``open``."""
+        fd = self._open_file(number)
         try:
-            fd = self._disk.open(self.path(number), _FLAGS)
-        except OSError as error:
-            if error.errno != errno.EROFS:
-                raise
-            # A file system with errors can be read.
-            fd = self._disk.open(self.path(number), os.O_RDONLY | os.O_CLOEXEC)
-        try:
+            if not stat.S_ISREG(self._disk.fstat(fd).st_mode):
+                raise Damaged(f"{self.path(number)} is no regular file")
             head = self._disk.pread(fd, _VOLUME.size, 0)
             if len(head) < _VOLUME.size:
                 raise Damaged(f"{self.path(number)} is too short for a volume")
@@ -218,6 +215,18 @@ class Volumes:
             self._disk.close(fd)
             raise
         return OpenVolume(self._disk, number, fd, nonce)
+
+    def _open_file(self, number: int) -> int:
+        path = self.path(number)
+        try:
+            return self._disk.open(path, _FLAGS | os.O_NOFOLLOW)
+        except OSError as error:
+            if error.errno in (errno.EISDIR, errno.ELOOP):
+                raise Damaged(f"{path} is no regular file")
+            if error.errno != errno.EROFS:
+                raise
+            # A file system with errors can be read.
+            return self._disk.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
 
     def forget(self, number: int) -> None:
         """Close a volume that was removed."""
