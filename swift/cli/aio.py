@@ -33,6 +33,7 @@ from swift.aio.supervisor import AlreadyRunning, RunLock, Supervisor, check_port
 from swift.base.errors import ConfigError, SwiftError
 from swift.config.commandline import CommandLine
 from swift.ec.codec import available_types
+from swift.store.lmdbindex import lmdb_version, require_lmdb
 from swift.telemetry.console import line_time
 
 #: Choices that may change for a stopped cluster.
@@ -164,6 +165,8 @@ def plans_from_args(args: argparse.Namespace) -> tuple[ClusterPlan | None, Clust
             raise ConfigError(f"{args.data} is not empty and not a cluster; choose another directory")
         plan = new_plan(args.data, **{**choices, "key": choices["key"] or secrets.token_hex(16)})
         plan.check()
+        if plan.packed:
+            require_lmdb(lmdb_version())
         if args.ec is None and available_types():
             plan = dataclasses.replace(plan, ec=default_ec(plan.disks_in_all))
         check_ec(plan)

@@ -39,8 +39,25 @@ def _names(node: PackedNode, args: argparse.Namespace) -> list[str]:
     return [name for name in node.device_names(args.device) if args.device or node.has_volumes(name)]
 
 
+def _chosen(node: PackedNode, args: argparse.Namespace) -> list[str]:
+    """Return the devices that have one of the named volumes, all when none is named.
+
+    Raises ``SwiftError`` when none has.
+    """
+    names = _names(node, args)
+    if not args.volume:
+        return names
+    found = [name for name in names if not set(args.volume).isdisjoint(node.open(name).volumes.numbers())]
+    if not found:
+        numbers = ", ".join(map(str, sorted(args.volume)))
+        raise SwiftError(
+            f"no volume {numbers} is on {', '.join(names) or 'any device'}; list tells which are"
+        )
+    return found
+
+
 def _verify(node: PackedNode, args: argparse.Namespace) -> Iterator[Facts]:
-    for name in _names(node, args):
+    for name in _chosen(node, args):
         device = node.open(name)
         verifier = Verifier(node.store.core, device, node.cluster.policies, SteadyPace(args.rate))
         numbers = args.volume or device.volumes.numbers()
@@ -62,7 +79,7 @@ def _dump(node: PackedNode, args: argparse.Namespace) -> Iterator[Facts]:
 
 def _compact(node: PackedNode, args: argparse.Namespace) -> Iterator[Facts]:
     pace = SteadyPace(args.rate)
-    for name in _names(node, args):
+    for name in _chosen(node, args):
         device = node.open(name)
         compactor = Compactor(node.store.core.disk, device, pace)
         for info in list(volume_infos(device, name)):
@@ -126,6 +143,7 @@ def make_parser() -> argparse.ArgumentParser:
         epilog="example: swift-object-volumes rebuild --device sdb1",
     )
     for each in (listing, verify, dump, compact, rebuild):
+        each.add_argument("-c", "--conf", default=argparse.SUPPRESS, help="configuration of object servers")
         each.add_argument("--device", action="append", default=[], help="only this device; may be repeated")
         each.add_argument(
             "--format", choices=("text", "json"), default=argparse.SUPPRESS, help="how to report"
@@ -149,7 +167,10 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return 0 done, 1 errors, 2 flaws found."""
-    args = make_parser().parse_args(argv)
+    parser = make_parser()
+    args = parser.parse_args(argv)
+    if getattr(args, "rate", 0.0) < 0 or not 0 <= getattr(args, "dead_percent", 0.0) <= 100:
+        parser.error("--rate must not be negative, --dead-percent from 0 to 100")
     try:
         node = PackedNode(args.conf, lambda text: print(f"{NAME}: {text}", file=sys.stderr))
         try:

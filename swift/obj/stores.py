@@ -11,6 +11,7 @@ from swift.obj.settings import ObjectSettings
 from swift.platform.disk import Disk
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.declaration import DaemonParts
+from swift.store.lmdbindex import lmdb_version, require_lmdb
 from swift.store.packed.conf import packed_settings_of
 from swift.store.packed.settings import PackedSettings
 from swift.store.registry import EngineParts, StoreRegistry
@@ -25,6 +26,8 @@ class EngineSettings:
 
     tier: TierSettings | None = None
     packed: PackedSettings = field(default_factory=PackedSettings)
+    #: The release of lmdb that is installed; empty: none.
+    lmdb_version: str = field(default_factory=lmdb_version)
 
     @classmethod
     def read(cls, conf_path: str) -> EngineSettings:
@@ -77,6 +80,8 @@ def make_stores(
         )
     )
     if stores.holds_devices(context.policies):
+        # Now, not at each request.
+        require_lmdb(engines.lmdb_version)
         at_exit(stores.close)
     return stores
 

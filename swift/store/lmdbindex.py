@@ -12,6 +12,7 @@ index with such a page, or with writes that the device refused, is discarded by 
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -25,6 +26,7 @@ from weakref import WeakValueDictionary
 from swift import DISTRIBUTION
 from swift.base.digits import is_digits
 from swift.base.errors import ConfigError
+from swift.platform.devices import NO_SPACE_ERRORS
 from swift.platform.mapguard import MapGuard
 from swift.store.tier.shared import held
 
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 #: Address space, not room: the size is bounded by what is kept.
 MAP_BYTES = 256 << 30
 _STATE = "index.json"
+#: Its size: the same for each content.
+_STATE_BYTES = 256
 _READERS_MAX = 1024
 #: LMDB takes 64 bytes for each reader, and two pages are more than the rest.
 _LOCK_BYTES = _READERS_MAX * 64 + 8192
@@ -113,6 +117,8 @@ class _Opened:
         self.name = name
         self.env = _environment(way)
         self.guard = MapGuard(way, _EMPTY_LEAF)
+        #: A copy that an operator puts in its place has another one.
+        self.inode = _inode(way)
 
     def __del__(self) -> None:
         if hasattr(self, "env"):
@@ -125,6 +131,25 @@ class _Opened:
 LMDB_LEAST = (2, 1, 1)
 #: LMDB must be opened once only by a process: by its id and the directory.
 _open: WeakValueDictionary[tuple[int, str], _Opened] = WeakValueDictionary()
+
+
+def _write_synced(path: str, data: bytes, flags: int) -> None:
+    """Write a file from its beginning, durably. Raises OSError."""
+    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC | flags, 0o644)
+    try:
+        if os.pwrite(fd, data, 0) < len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _inode(path: str) -> int:
+    """Return the inode of a file, 0 when it cannot be looked at."""
+    try:
+        return os.stat(path).st_ino
+    except OSError:
+        return 0
 
 
 def _environment(path: str) -> lmdb.Environment:
@@ -144,8 +169,22 @@ def _environment(path: str) -> lmdb.Environment:
     return env
 
 
+def lmdb_version() -> str:
+    """Return the release of lmdb that is installed, empty without one."""
+    try:
+        import lmdb
+    except ImportError:
+        return ""
+    return lmdb.__version__
+
+
 def require_lmdb(version: str) -> None:
-    """Raise ``ConfigError`` for a release of lmdb that ends the process when it reads a damaged page."""
+    """Raise ``ConfigError`` without lmdb, or if that release ends the process when it reads a damaged page.
+
+    See ``lmdb_version``.
+    """
+    if not version:
+        raise ConfigError(f"the index needs the package lmdb (pip install '{DISTRIBUTION}[tier]')")
     numbers = tuple(int(number) for number in version.split(".")[:3] if is_digits(number))
     if numbers < LMDB_LEAST:
         least = ".".join(map(str, LMDB_LEAST))
@@ -162,11 +201,9 @@ class LmdbIndex:
     """
 
     def __init__(self, directory: str, boot_id: str, memory: str):
-        try:
-            import lmdb
-        except ImportError:
-            raise ConfigError(f"the index needs the package lmdb (pip install '{DISTRIBUTION}[tier]')")
-        require_lmdb(lmdb.__version__)
+        require_lmdb(lmdb_version())
+        import lmdb
+
         self._errors = (lmdb.Error, OSError)
         #: State of an index with unreadable pages, for other processes.
         self._damages = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.PanicError)
@@ -191,12 +228,16 @@ class LmdbIndex:
         name = str(state.get("name", ""))
         is_used = state.get("boot") == self._boot_id != "" and os.path.lexists(self._way(name))
         is_whole = is_used or bool(state.get("closed"))
-        if not (is_whole and _NAME.fullmatch(name) and os.path.exists(self._file(name))):
+        # A copy may be torn, or of another time than what processes know that run.
+        is_copy = not _NAME.fullmatch(name) or state.get("inode") != _inode(self._file(name))
+        if not is_whole or is_copy:
             name = os.urandom(8).hex()
             for directory in (self._directory, self._memory):
                 for old in os.listdir(directory):
                     if old.endswith((".mdb", ".mdb-lock")):
                         os.unlink(f"{directory}/{old}")
+            with open(self._file(name), "wb"):
+                pass
         # Always, because it tells whether the device takes writes.
         self._note(name, closed=False)
         return name
@@ -228,10 +269,16 @@ class LmdbIndex:
 
     def _note(self, name: str, *, closed: bool) -> None:
         path = f"{self._directory}/{_STATE}"
-        with open(f"{path}.new", "w", encoding="ascii") as file:
-            json.dump({"boot": self._boot_id, "name": name, "closed": closed}, file)
-            file.flush()
-            os.fsync(file.fileno())
+        facts = {"boot": self._boot_id, "name": name, "closed": closed, "inode": _inode(self._file(name))}
+        state = json.dumps(facts).ljust(_STATE_BYTES).encode()
+        try:
+            _write_synced(f"{path}.new", state, os.O_CREAT | os.O_TRUNC)
+        except OSError as error:
+            if error.errno not in NO_SPACE_ERRORS:
+                raise
+            # A full device can be read; writing over what is there needs no space, and is one sector.
+            _write_synced(path, state, 0)
+            return
         os.replace(f"{path}.new", path)
         fd = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -246,13 +293,18 @@ class LmdbIndex:
         if opened.guard.has_lost_writes():
             self._throw_away(opened)
             raise IndexFailed("the device has refused writes")
-        if self._state().get("name") != opened.name or not os.path.exists(self._file(opened.name)):
+        if self._state().get("name") != opened.name or not self.is_current():
             raise IndexReplaced("the index was replaced")
+        try:
+            # No page is used again that a killed process was reading.
+            opened.env.reader_check()
+        except self._errors as error:
+            raise self._failure(opened, error)
 
     def is_current(self) -> bool:
         """See ``Index``."""
         opened = self._opened
-        return opened is not None and os.path.exists(self._file(opened.name))
+        return opened is not None and _inode(self._file(opened.name)) == opened.inode != 0
 
     def _in_use(self) -> _Opened:
         """Yield the open index, protected against closing by others."""

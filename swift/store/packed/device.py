@@ -17,7 +17,7 @@ from functools import partial
 from typing import TypeVar
 
 from swift.base.digits import is_digits
-from swift.base.errors import NoSpace
+from swift.base.errors import ConfigError, NoSpace
 from swift.base.timestamp import ZERO
 from swift.green import ThreadPool, in_green_thread
 from swift.platform.batches import GreenBatches, ThreadBatches
@@ -69,7 +69,7 @@ class PackedRules:
 class PackedDevice:
     """The volumes and the index of a device, as this process uses them.
 
-    Raises OSError, ``LockTimeout``, ``ConfigError``. ``open_index`` gets the directory of the engine.
+    Raises OSError, ``LockTimeout``. ``open_index`` gets the directory of the engine.
     """
 
     def __init__(
@@ -116,12 +116,13 @@ class PackedDevice:
         self._listed_ns = -1
         try:
             self.index, self.spaces = self._opened()
-            with self._writing:
+            # A full device can be read; the next change disowns them.
+            with self._writing, suppress(NoSpace):
                 self._disown()
             self._learn()
-        except IndexFailed as error:
+        except (IndexFailed, ConfigError) as error:
             self.locks.close()
-            raise OSError(f"the index of {path} cannot be used: {error}")
+            raise _unusable(path, error)
         except BaseException:
             self.locks.close()
             raise
@@ -232,6 +233,12 @@ class PackedDevice:
         self.is_stale = self.is_stale or self._directory_identity() != self._identity
         self.volumes.forget_removed()
 
+    def _check_not_replaced(self) -> None:
+        """Raise FileNotFoundError if the directory of the engine is another one now."""
+        self.look()
+        if self.is_stale:
+            raise FileNotFoundError(errno.ENOENT, "the directory was replaced", self.directory)
+
     def refresh(self) -> None:
         """``look``, and learn what was converted. Raises OSError."""
         self.look()
@@ -291,9 +298,7 @@ class PackedDevice:
         """Open the index that took the place of a failed one. Raises ``IndexFailed``, OSError."""
         before_blocking()
         with self._writing:
-            self.look()
-            if self.is_stale:
-                raise FileNotFoundError(errno.ENOENT, "the directory was replaced", self.directory)
+            self._check_not_replaced()
             if self.index is failed:
                 self.index, self.spaces = self._opened()
                 with suppress(IndexFailed):
@@ -309,13 +314,14 @@ class PackedDevice:
                     raise IndexFailed("the index was replaced")
                 return work(index, self.spaces)
             except IndexFailed as error:
+                if failure is None:
+                    self._notice(f"the index of {self.path} cannot be used: {error}; it is opened again")
                 failure = error
-                self._notice(f"the index of {self.path} cannot be used: {error}; it is opened again")
                 try:
                     self._reopen(index)
                 except IndexFailed as again:
                     failure = again
-        raise OSError(f"the index of {self.path} cannot be used: {failure}")
+        raise _unusable(self.path, failure)
 
     def entries(self, policy: int, partition: int, object_hash: bytes) -> list[Entry]:
         """Return the entries of an object. Raises OSError."""
@@ -357,6 +363,9 @@ class PackedDevice:
 
     def commit_all(self, changes: list[Change]) -> None:
         """Return when changes are durable and visible, all together; for threads. Raises like ``commit``."""
+        if not changes:
+            # Not even what was unwanted is said: a device that is full has no room, and this may make some.
+            return
         for change in changes:
             change.error = OSError("the change was not finished")
         self._process(changes)
@@ -409,7 +418,8 @@ class PackedDevice:
         try:
             appender.append(b"".join(pieces))
         except BaseException:
-            self._drop(appender, changes)
+            if appender.has_failed:
+                self._drop(appender, changes)
             raise
         self._publish(appender, changes)
         for change in changes:
@@ -485,7 +495,12 @@ class PackedDevice:
         """Return an appender with room for a record."""
         appender = self._appender
         if appender is not None and appender.has_room(length):
-            return appender
+            number = appender.volume.number
+            if appender.is_at(self.volumes.path(number)):
+                return appender
+            self._check_not_replaced()
+            self._notice(f"volume {number} of {self.path} was removed or replaced; what was in it is lost")
+            self.volumes.forget(number)
         self._appender = None
         appender = self._free_volume(length) or self._new_volume()
         self._appender = appender
@@ -514,7 +529,9 @@ class PackedDevice:
         return None
 
     def _new_volume(self) -> Appender:
-        volume = self.volumes.create()
+        # Numbers of volumes that an operator removed must not come again either.
+        known = self.read_index(lambda index, _spaces: rows.volumes(index))
+        volume = self.volumes.create(above=max(known, default=0))
         return Appender(self._disk, volume, end=ALIGNMENT, volume_bytes=self.rules.volume_bytes)
 
     def read(self, entry: Entry, length: int) -> StoredRecord:
@@ -526,19 +543,16 @@ class PackedDevice:
 
     def close(self) -> None:
         """Close everything."""
-        is_whole = False
         try:
             with self._writing:
                 self._settle()
-            is_whole = True
+            self.index.close(is_last=False)
         except (OSError, NoSpace, IndexFailed) as error:
             self._notice(f"the index of {self.path} is not complete and will be made again: {error}")
         self._appender = None
         self._given_up.clear()
         self.volumes.close()
         self.locks.close()
-        if is_whole:
-            self.index.close(is_last=False)
 
     def _settle(self) -> None:
         """Index what killed processes left: an index that is believed after a boot must have it.
@@ -556,6 +570,11 @@ class PackedDevice:
 
     def __repr__(self) -> str:
         return f"PackedDevice({self.path!r})"
+
+
+def _unusable(path: str, failure: Exception | None) -> OSError:
+    """Return the error of a device whose index cannot be used: it counts as a failing device."""
+    return OSError(errno.EIO, f"the index cannot be used: {failure}", path)
 
 
 def _volume_row(number: int, index: Index, _spaces: Spaces) -> rows.VolumeRow:

@@ -11,7 +11,7 @@ from urllib.parse import quote_plus
 from swift.base.errors import ConfigError, SwiftError
 from swift.platform.disk import Disk
 from swift.store.lmdbindex import IndexFailed, LmdbIndex
-from swift.store.packed.settings import PackedSettings
+from swift.store.packed.settings import SECTION, PackedSettings
 from swift.store.tier.shared import check_owner, held
 
 _DIRECTORY = "index"
@@ -112,6 +112,10 @@ class IndexOpening:
 
     def __call__(self, directory: str) -> DeviceIndex:
         """Return the index of the engine's directory on a device. Raises ``IndexFailed``, ``ConfigError``."""
+        try:
+            self._check_root()
+        except OSError as error:
+            raise IndexFailed(str(error))
         return DeviceIndex(self.path(directory), self._disk.boot().id, self._memory(directory))
 
     def path(self, directory: str) -> str:
@@ -119,12 +123,21 @@ class IndexOpening:
         root = self._settings.index_path
         return f"{root}/{quote_plus(directory)}" if root else f"{directory}/{_DIRECTORY}"
 
+    def _check_root(self) -> None:
+        """Raise OSError without ``index_path``: made here, it would fill the disk below its mount point."""
+        root = self._settings.index_path
+        if root and not os.path.isdir(root):
+            raise OSError(
+                f"index_path {root} of [{SECTION}] is no directory; mount its file system, or make it"
+            )
+
     def _memory(self, directory: str) -> str:
         return f"{self._settings.state_path}/{quote_plus(directory)}"
 
     @contextmanager
     def unused(self, directory: str) -> Iterator[None]:
         """Keep other processes from opening an index; raises ``IndexInUse`` if one has it open, OSError."""
+        self._check_root()
         memory, place = self._memory(directory), self.path(directory)
         os.makedirs(memory, exist_ok=True)
         check_owner(memory)

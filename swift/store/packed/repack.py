@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from hashlib import md5
 
 from swift.base.digits import is_digits
+from swift.base.errors import LockTimeout, SwiftError
 from swift.green import pause
 from swift.platform.disk import Disk
 from swift.platform.locks import file_lock
@@ -44,6 +45,10 @@ Pace = Callable[[int], None]
 _LOCK = "repacking"
 #: Files of a partition that only the file engine writes.
 _HASHES = (HASHES_FILE, JOURNAL_FILE)
+
+
+class BeingConverted(SwiftError):
+    """Another process converts the objects."""
 
 
 @dataclass(slots=True)
@@ -133,7 +138,13 @@ class Repacker:
         New objects are kept in the new way from the beginning on.
         """
         policy = self._policy.index
-        with file_lock(self._core.disk, f"{self._device.directory}/{_LOCK}-{policy}", 0.0):
+        with ExitStack() as held:
+            try:
+                held.enter_context(
+                    file_lock(self._core.disk, f"{self._device.directory}/{_LOCK}-{policy}", 0.0)
+                )
+            except LockTimeout:
+                raise BeingConverted("another process converts it; wait until it has ended, or stop it")
             if packs:
                 self._device.keep_packed(policy)
                 if self._device.is_indexed(policy) and self._has_changed_as_files():

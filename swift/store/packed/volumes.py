@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import stat
 import struct
 import threading
 import zlib
@@ -207,8 +208,10 @@ class Volumes:
 
     def open_anew(self, number: int) -> OpenVolume:
         """Return a volume with a descriptor of its own; raises like ``open``."""
-        fd = self._disk.open(self.path(number), _FLAGS)
+        fd = self._open_file(number)
         try:
+            if not stat.S_ISREG(self._disk.fstat(fd).st_mode):
+                raise Damaged(f"{self.path(number)} is no regular file")
             head = self._disk.pread(fd, _VOLUME.size, 0)
             if len(head) < _VOLUME.size:
                 raise Damaged(f"{self.path(number)} is too short for a volume")
@@ -219,6 +222,18 @@ class Volumes:
             self._disk.close(fd)
             raise
         return OpenVolume(self._disk, number, fd, nonce)
+
+    def _open_file(self, number: int) -> int:
+        path = self.path(number)
+        try:
+            return self._disk.open(path, _FLAGS | os.O_NOFOLLOW)
+        except OSError as error:
+            if error.errno in (errno.EISDIR, errno.ELOOP):
+                raise Damaged(f"{path} is no regular file")
+            if error.errno != errno.EROFS:
+                raise
+            # A file system with errors can be read.
+            return self._disk.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
 
     def forget(self, number: int) -> None:
         """Close a volume that was removed."""
@@ -242,10 +257,14 @@ class Volumes:
         offset = position.unit * ALIGNMENT
         return StoredRecord(volume, offset, volume.read(offset, max(length, HEADER_BYTES)))
 
-    def create(self) -> OpenVolume:
-        """Return a new, locked volume, durable in its directory. Raises ``NoSpace`` and OSError."""
+    def create(self, *, above: int = 0) -> OpenVolume:
+        """Return a new, locked volume, durable in its directory. Raises ``NoSpace`` and OSError.
+
+        Its number is greater than those of all that are there, and than ``above``.
+        """
         make_directories(self._disk, self.directory, below=self._device_path)
-        number = max(self.numbers(), default=0) + 1
+        number = max(self.numbers(), default=0)
+        number = max(number, above) + 1
         while True:
             try:
                 fd = self._disk.open(self.path(number), _FLAGS | os.O_CREAT | os.O_EXCL, 0o600)
@@ -385,19 +404,46 @@ class Appender:
         """Return True if so many bytes fit into the volume."""
         return not self.has_failed and self.end + length <= self._volume_bytes
 
+    def is_at(self, path: str) -> bool:
+        """Return True if the volume still has this path; raises OSError."""
+        try:
+            there = self._disk.stat(path)
+        except FileNotFoundError:
+            return False
+        mine = self._disk.fstat(self.volume.fd)
+        return (there.st_dev, there.st_ino) == (mine.st_dev, mine.st_ino)
+
     def append(self, data: bytes) -> None:
-        """Append records durably. Raises ``NoSpace`` or OSError, after which nothing more may be appended."""
+        """Append records durably. Raises ``NoSpace`` or OSError.
+
+        If ``has_failed`` is true then, nothing more may be appended.
+        """
         try:
             try:
                 self._write_ahead(self.end + len(data))
                 write_at(self._disk, self.volume.fd, data, self.end)
             except OSError as error:
-                raise _as_no_space(error)
+                if error.errno not in NO_SPACE_ERRORS:
+                    raise
+                self._take_back()
+                raise NoSpace(str(error))
             self._disk.fdatasync(self.volume.fd)
+        except NoSpace:
+            raise
         except BaseException:
             self.has_failed = True
             raise
         self.end += len(data)
+
+    def _take_back(self) -> None:
+        """Leave zeros behind the end, as before: smaller records, as of deletions, may still fit."""
+        try:
+            self._zeroed = self._disk.fstat(self.volume.fd).st_size
+            for at in range(self.end, self._zeroed, len(_zeros)):
+                write_at(self._disk, self.volume.fd, _zeros[: min(len(_zeros), self._zeroed - at)], at)
+            self._disk.fdatasync(self.volume.fd)
+        except OSError:
+            self.has_failed = True
 
     def _write_ahead(self, needed: int) -> None:
         """Write zeros up to a multiple of ``AHEAD_BYTES``; they are synced with the records."""

@@ -71,3 +71,11 @@ def test_a_tier_is_around_every_engine_and_ends_with_the_process(context, tmp_pa
     assert isinstance(stores.engine(GOLD), TierStore) and isinstance(stores.engine(EC), TierStore)
     assert len(ended) == 1
     ended[0]()
+
+
+def test_packed_devices_without_lmdb_are_refused_before_the_first_request(context):
+    packed = Policy(0, "gold", is_default=True, diskfile_module="egg:swift#replication.packed")
+    context = BackendContext(context.devices, policies=Policies([packed]))
+    for version, words in (("", "needs the package lmdb"), ("1.4.0", "needs lmdb 2.1.1 or newer")):
+        with pytest.raises(ConfigError, match=words):
+            make_stores(context, ObjectSettings(), engines=EngineSettings(lmdb_version=version))

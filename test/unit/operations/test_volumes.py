@@ -145,3 +145,20 @@ def test_an_index_is_made_again_only_while_no_other_process_uses_it(node, say):
 def test_devices_without_volumes_are_left_out_and_refused_by_name(node, say):
     assert say("list") == []
     assert "no volumes" in say("list", "--device", "sda", code=1)
+
+
+def test_a_named_volume_that_no_device_has_is_refused(node, say):
+    put(node.store, key_of("o"), ts(NOW_S), b"body")
+    for verb in ("verify", "compact"):
+        assert "no volume 9 is on sda" in say(verb, "--volume", "9", code=1)
+    assert say("verify", "--volume", "1")[0]["records"] == 1
+
+
+def test_options_may_follow_the_verb_and_numbers_are_checked(node, capsys):
+    put(node.store, key_of("o"), ts(NOW_S), b"body")
+    assert main(["list", "--format", "json", "--conf", str(node.conf)]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["volume"] == 1
+    for words in (["verify", "--rate", "-5"], ["compact", "--dead-percent", "900"]):
+        with pytest.raises(SystemExit) as raised:
+            main([*words, "--conf", str(node.conf)])
+        assert raised.value.code == 2 and "--rate must not be negative" in capsys.readouterr().err

@@ -2,6 +2,10 @@
 
 import json
 import os
+import shutil
+import signal
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -175,9 +179,63 @@ def test_an_index_that_is_gone_is_noticed(object_path):
         index.check()
 
 
+@pytest.mark.parametrize("is_closed", (False, True))
+def test_an_index_on_a_full_device_is_opened_and_noted_as_used(object_path, is_closed):
+    index = object_path.open()
+    fill(index)
+    if is_closed:
+        index.close(is_last=True)
+    # Each write to it says that no space is left.
+    (object_path.ssd / "index.json.new").symlink_to("/dev/full")
+    again = object_path.open()
+    assert again.get(KEYS[0]) == VALUE
+    state = json.loads((object_path.ssd / "index.json").read_text())
+    assert state["closed"] is False and state["boot"] == "this boot"
+
+
+@pytest.mark.parametrize("is_closed", (False, True))
+def test_a_copy_in_place_of_an_index_is_not_believed(object_path, is_closed):
+    index = object_path.open()
+    fill(index)
+    if is_closed:
+        index.close(is_last=True)
+    backup = object_path.ssd.rename(object_path.ssd.parent / "backup")
+    shutil.copytree(backup, object_path.ssd)
+    assert not index.is_current()
+    again = object_path.open()
+    assert again.get(KEYS[0]) is None and again.is_current()
+
+
+KILLED_WHILE_READING = """
+import os, signal, sys
+from swift.store.lmdbindex import LmdbIndex
+index = LmdbIndex(*sys.argv[1:])
+txn = index._opened.env.begin()
+txn.get(b"k")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.process
+def test_an_index_does_not_grow_because_a_reader_was_killed(object_path):
+    index = object_path.open()
+    fill(index)
+    before = index.size_bytes()
+    arguments = [str(object_path.ssd), "this boot", str(object_path.memory)]
+    killed = subprocess.run([sys.executable, "-c", KILLED_WHILE_READING, *arguments], timeout=60)
+    assert killed.returncode == -signal.SIGKILL
+    index.check()
+    for number in range(300):
+        with index.writing() as txn:
+            txn.put(KEYS[number], VALUE)
+    assert index.size_bytes() < before + (1 << 20)
+
+
 def test_a_release_of_lmdb_that_a_damaged_index_ends_is_refused():
     for version in ("2.1.1", "2.2.0", "3.0.0", "3.1"):
         require_lmdb(version)
     for version in ("1.4.0", "2.0.0", "2.1.0"):
         with pytest.raises(ConfigError, match="needs lmdb 2.1.1 or newer, not"):
             require_lmdb(version)
+    with pytest.raises(ConfigError, match="needs the package lmdb"):
+        require_lmdb("")

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import gc
+import os
 
 import pytest
 
-from swift.base.errors import NoSpace
+from swift.base.errors import ConfigError, NoSpace
 from swift.base.timestamp import Timestamp
 from swift.store.lmdbindex import IndexFailed
 from swift.store.packed import rows
 from swift.store.packed.changes import Change, Update
 from swift.store.packed.device import PackedDevice, PackedRules
-from swift.store.packed.record import Header, Kind, Record, Reference
+from swift.store.packed.record import ALIGNMENT, Header, Kind, Record, Reference
 from test.sim.packedworld import Machine, NestedBatches, Process, broken, entries_in, no_space
 from test.sim.powercut import SimulatedDisk
 from test.sim.test_powercut import TOP
@@ -34,8 +36,9 @@ class Bench:
         device = self.devices.get(number)
         return self.open(number) if device is None else device
 
-    def open(self, number=0):
+    def open(self, number=0, fault=lambda _name: None):
         process = Process(self.machine)
+        process.fault = fault
         device = self.devices[number] = PackedDevice(
             process,
             TOP,
@@ -202,6 +205,27 @@ def test_an_index_that_could_not_be_completed_is_not_left_as_a_whole_one(bench):
     assert closed == []
 
 
+@pytest.mark.parametrize("new_name", ("00000009.volume.old", ""))
+def test_nothing_is_written_to_a_volume_that_was_removed_or_renamed(bench, new_name):
+    position, disk = bench.put(1), bench.machine.disk
+    path = bench.process().volumes.path(position.volume)
+    if new_name:
+        disk.rename(path, f"{bench.process().directory}/{new_name}")
+    else:
+        disk.unlink(path)
+    # Its number does not come again: references of others may point into it.
+    assert bench.put(2).volume == position.volume + 1
+    assert bench.made_again() == [2]
+    assert any("was removed or replaced" in notice for notice in bench.notices)
+
+
+def test_a_change_is_refused_when_the_device_was_replaced_a_moment_ago(bench):
+    bench.put(1)
+    bench.machine.disk.rename(f"{TOP}/packed", f"{TOP}/away")
+    with pytest.raises(FileNotFoundError, match="the directory was replaced"):
+        bench.put(2)
+
+
 def test_a_volume_that_cannot_be_opened_does_not_stop_writing(bench):
     bench.put(1)
     bench.kill()
@@ -234,6 +258,42 @@ def test_what_could_not_be_written_is_refused_and_never_appears(bench, call, err
     bench.mend()
     bench.put(3)
     assert bench.seconds() == [1, 3] == bench.made_again()
+
+
+def test_a_full_device_still_takes_what_fits_into_the_room_of_its_volume():
+    bench = Bench(volume_bytes=1 << 20)
+
+    def write(_fd, data, offset):
+        if offset + len(data) > 2048:
+            raise no_space()
+
+    bench.process().process.before_write = write
+    bench.put(1)
+    with pytest.raises(NoSpace):
+        bench.put(2, size=4000)
+    assert bench.put(3).volume == 1
+    assert bench.seconds() == [1, 3] == bench.made_again()
+
+
+def test_a_full_device_is_read_although_a_killed_process_left_what_is_not_sound(bench):
+    position, disk = [bench.put(second) for second in (1, 2)][1], bench.machine.disk
+    fd = disk.open(bench.process().volumes.path(1), os.O_RDWR)
+    disk.pwrite(fd, b"torn", position.unit * ALIGNMENT + 108 + len(b"metadata"))
+    bench.kill()
+    bench.machine.file = None
+    bench.open(1, fault=lambda name: no_space() if name == "pwrite" else None)
+    assert bench.seconds(by=1) == [1]
+    bench.mend(by=1)
+    bench.put(3, by=1)
+    assert bench.seconds(by=1) == [1, 3] == bench.made_again()
+
+
+def test_a_compaction_that_copies_nothing_needs_no_room(bench):
+    bench.put(1)
+    bench.fail_thoroughly()
+    with pytest.raises(OSError):
+        bench.put(2)
+    bench.process().commit_all([])
 
 
 def test_nothing_is_appended_to_a_volume_after_a_failure(bench):
@@ -332,13 +392,14 @@ def test_an_index_of_other_volumes_is_made_again(bench):
     assert any("other volumes" in notice for notice in other.notices)
 
 
-def test_opening_tells_failures_of_the_index_as_errors_of_the_device_and_leaves_nothing_open(bench):
+@pytest.mark.parametrize("failure", (IndexFailed("no index"), ConfigError("another index")))
+def test_opening_tells_failures_of_the_index_as_errors_of_the_device_and_leaves_nothing_open(bench, failure):
     machine = bench.machine
     bench.process(1)
     before = len(machine.disk._open)
     process = Process(machine)
-    process.fault = lambda name: IndexFailed("no") if name == "index.get" else None
-    with pytest.raises(OSError, match="index"):
+    process.fault = lambda name: failure if name == "index.get" else None
+    with pytest.raises(OSError, match="index") as raised:
         PackedDevice(
             process,
             TOP,
@@ -346,7 +407,30 @@ def test_opening_tells_failures_of_the_index_as_errors_of_the_device_and_leaves_
             rules=PackedRules(),
             notice=lambda _text: None,
         )
+    assert raised.value.errno == errno.EIO
     assert len(machine.disk._open) == before
+
+
+def test_an_index_that_fails_while_it_is_used_is_an_error_of_the_device(bench):
+    bench.put(1)
+    bench.fail("index.writing", IndexFailed("No space left on the SSD"))
+    with pytest.raises(OSError) as raised:
+        bench.put(2)
+    # Its code tells the proxy to use another device, its text is logged.
+    assert raised.value.errno == errno.EIO and "No space left on the SSD" in raised.value.strerror
+    assert len(bench.notices) == 1
+
+
+def test_an_index_that_cannot_be_closed_is_told_and_does_not_keep_other_devices_from_closing(bench):
+    bench.put(1)
+    device = bench.process()
+
+    def fail(*, is_last):
+        raise IndexFailed("Read-only file system")
+
+    device.index.close = fail
+    device.close()
+    assert ["will be made again: Read-only file system" in notice for notice in bench.notices] == [True]
 
 
 def test_a_directory_that_was_replaced_is_noticed(bench):

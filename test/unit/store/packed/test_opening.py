@@ -8,6 +8,7 @@ import pytest
 
 from swift.base.errors import ConfigError
 from swift.platform.disk import Disk
+from swift.store.lmdbindex import IndexFailed
 from swift.store.packed.opening import DeviceIndex, IndexOpening
 from swift.store.packed.settings import PackedSettings
 
@@ -53,8 +54,19 @@ def test_indexes_are_on_their_devices_or_in_a_directory_each(tmp_path):
     state = str(tmp_path / "state")
     on_device = IndexOpening(PackedSettings(state_path=state), Disk())(str(tmp_path / "sda/packed"))
     assert list((tmp_path / "sda/packed/index").glob("*.mdb"))
+    (tmp_path / "ssd").mkdir()
     settings = PackedSettings(state_path=state, index_path=str(tmp_path / "ssd"))
     elsewhere = [IndexOpening(settings, Disk())(str(tmp_path / name / "packed")) for name in ("sdb", "sdc")]
     assert len(list((tmp_path / "ssd").iterdir())) == 2
     for index in (on_device, *elsewhere):
         index.close()
+
+
+def test_no_index_is_made_where_its_file_system_is_not_mounted(tmp_path):
+    settings = PackedSettings(state_path=str(tmp_path / "state"), index_path=str(tmp_path / "ssd/index"))
+    opening = IndexOpening(settings, Disk())
+    with pytest.raises(IndexFailed, match="ssd/index .*is no directory; mount its file system"):
+        opening(str(tmp_path / "sda/packed"))
+    with pytest.raises(OSError, match="mount its file system"), opening.unused(str(tmp_path / "sda/packed")):
+        pass
+    assert not (tmp_path / "ssd").exists()

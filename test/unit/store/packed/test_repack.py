@@ -6,10 +6,9 @@ import time
 
 import pytest
 
-from swift.base.errors import LockTimeout
 from swift.store.api import LIVE
 from swift.store.packed.device import PackedRules
-from swift.store.packed.repack import Repacker
+from swift.store.packed.repack import BeingConverted, Repacker
 from test.contract.test_store import (
     EC,
     GOLD,
@@ -205,7 +204,7 @@ def test_two_conversions_of_a_policy_at_the_same_time_are_refused(bench):
     put(bench.packed, KEYS[0], ts(NOW_S), b"body")
     first = Repacker(bench.packed.devices, "sda", GOLD, settle_s=0).run(packs=True)
     next(first)
-    with pytest.raises(LockTimeout):
+    with pytest.raises(BeingConverted):
         next(Repacker(bench.packed.devices, "sda", GOLD, settle_s=0).run(packs=False))
     first.close()
 

@@ -271,3 +271,16 @@ def test_records_at_the_end_of_what_is_read_at_once_are_found(bench, lacking):
 
 def test_an_empty_volume_has_no_records(bench):
     assert bench.scan(bench.volumes.create()) == []
+
+
+def test_volumes_of_a_file_system_that_turned_read_only_are_read(bench):
+    bench.filled(b"one")
+
+    class ReadOnly(Process):
+        def open(self, path, flags, mode=0o777):
+            if flags & (os.O_RDWR | os.O_WRONLY):
+                raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
+            return super().open(path, flags, mode)
+
+    volumes = Volumes(ReadOnly(bench.machine), bench.volumes.directory, device_path=TOP)
+    assert volumes.read(Position(1, 1), 64).body() == b"one"
