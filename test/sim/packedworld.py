@@ -66,6 +66,12 @@ class Machine:
     def __init__(self, disk, kept=None):
         self.disk = disk
         self.file = None if kept is None else IndexFile(kept)
+        #: What the disk cannot read: number of an inode, begin, end.
+        self.bad_sectors = []
+
+    def spoil(self, path, begin, end):
+        """Make a range of a file unreadable."""
+        self.bad_sectors.append((self.disk.stat(path).st_ino, begin, end))
 
     def open_index(self, process):
         """The index that is there, or a new one."""
@@ -207,6 +213,14 @@ class Process:
     def pwrite(self, fd, data, offset):
         self.before_write(fd, data, offset)
         return self._write("pwrite", fd, data, offset)
+
+    def pread(self, fd, size, offset):
+        self.tick("pread")
+        disk = self.machine.disk
+        for number, begin, end in self.machine.bad_sectors:
+            if disk.inode_number(fd) == number and offset < end and begin < offset + size:
+                raise broken()
+        return disk.pread(fd, size, offset)
 
     def write(self, fd, data):
         return self._write("write", fd, data)
