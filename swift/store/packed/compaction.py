@@ -306,7 +306,8 @@ class Compactor:
                 continue
             for entry in self._device.entries(header.policy, partition, header.hash):
                 is_meant = entry.timestamp == header.timestamp and entry.fragment == header.fragment
-                if is_meant and entry.kind is Kind.DATA and entry.position.volume != own:
+                # One that came again without its commit is another archive.
+                if is_meant and entry.kind is Kind.DATA and entry.durable and entry.position.volume != own:
                     return True
         return False
 

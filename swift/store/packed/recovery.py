@@ -345,12 +345,14 @@ class Recovery:
             for source, place, header in self._links:
                 if source not in self._never:
                     self._link(writing, place, header, live_bytes)
+            # Before others are gone: an archive that was purged may have come again without its commit.
+            for source, place, header in self._commits:
+                if source not in self._never:
+                    meant = self._committed_by(writing, place, header)
+                    self._change(writing, place, partial(_durable_at, meant), live_bytes)
             for source, place, position in self._gone:
                 if source not in self._never:
                     self._change(writing, place, partial(_unless_at, position), live_bytes)
-            for source, place, header in self._commits:
-                if source not in self._never:
-                    self._change(writing, place, partial(_committed, header), live_bytes)
             numbers = self._volumes.numbers()
             for number in self._closed.intersection(numbers):
                 live_bytes.close(number)
@@ -382,6 +384,28 @@ class Recovery:
             linked = record.header
             entry = entry_of(linked, reference.position, padded(linked.total_bytes))
             self._add(writing, place, entry._replace(durable=linked.durable or header.durable), live_bytes)
+
+    def _committed_by(self, writing: Writing, place: _Place, header: Header) -> set[Position]:
+        """Return the positions of the archives that a commit is about.
+
+        Of several of the same time and index, a commit is about those that were written before it.
+        """
+        key = self._spaces.find(writing, place.policy, place.partition, place.hash)
+        entries = decode_entries((writing.get(key) if key else None) or b"")
+        meant = [entry for entry in entries if _is_meant(header, entry)]
+        if len(meant) > 1:
+            before = [each for each in meant if self._written_ns(each) <= header.written_ns]
+            meant = before or meant
+        return {entry.position for entry in meant}
+
+    def _written_ns(self, entry: Entry) -> int:
+        try:
+            return self._volumes.read(entry.position, 0).header.written_ns
+        except (BadRecord, FileNotFoundError, Damaged):
+            return 0
+        except OSError as error:
+            only_unreadable(error)
+            return 0
 
     def _change(
         self, writing: Writing, place: _Place, change: Callable[[Entry], Entry | None], live_bytes: LiveBytes
@@ -420,6 +444,11 @@ def _unless_at(position: Position, entry: Entry) -> Entry | None:
     return None if entry.position == position else entry
 
 
-def _committed(header: Header, entry: Entry) -> Entry:
-    is_meant = entry.timestamp == header.timestamp and entry.fragment == header.fragment
-    return entry._replace(durable=True) if is_meant and entry.kind is Kind.DATA else entry
+def _is_meant(header: Header, entry: Entry) -> bool:
+    """Return True if a commit may be about an entry."""
+    is_of_upload = entry.timestamp == header.timestamp and entry.fragment == header.fragment
+    return is_of_upload and entry.kind is Kind.DATA
+
+
+def _durable_at(positions: set[Position], entry: Entry) -> Entry:
+    return entry._replace(durable=True) if entry.position in positions else entry
