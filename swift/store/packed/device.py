@@ -17,7 +17,7 @@ from functools import partial
 from typing import TypeVar
 
 from swift.base.digits import is_digits
-from swift.base.errors import NoSpace
+from swift.base.errors import ConfigError, NoSpace
 from swift.base.timestamp import ZERO
 from swift.green import ThreadPool, in_green_thread
 from swift.platform.batches import GreenBatches, ThreadBatches
@@ -68,7 +68,7 @@ class PackedRules:
 class PackedDevice:
     """The volumes and the index of a device, as this process uses them.
 
-    Raises OSError, ``LockTimeout``, ``ConfigError``. ``open_index`` gets the directory of the engine.
+    Raises OSError, ``LockTimeout``. ``open_index`` gets the directory of the engine.
     """
 
     def __init__(
@@ -118,9 +118,9 @@ class PackedDevice:
             with self._writing:
                 self._disown()
             self._learn()
-        except IndexFailed as error:
+        except (IndexFailed, ConfigError) as error:
             self.locks.close()
-            raise OSError(f"the index of {path} cannot be used: {error}")
+            raise _unusable(path, error)
         except BaseException:
             self.locks.close()
             raise
@@ -312,7 +312,7 @@ class PackedDevice:
                     self._reopen(index)
                 except IndexFailed as again:
                     failure = again
-        raise OSError(f"the index of {self.path} cannot be used: {failure}")
+        raise _unusable(self.path, failure)
 
     def entries(self, policy: int, partition: int, object_hash: bytes) -> list[Entry]:
         """Return the entries of an object. Raises OSError."""
@@ -532,7 +532,10 @@ class PackedDevice:
         self.volumes.close()
         self.locks.close()
         if is_whole:
-            self.index.close(is_last=False)
+            try:
+                self.index.close(is_last=False)
+            except IndexFailed as error:
+                self._notice(f"the index of {self.path} was not closed and will be made again: {error}")
 
     def _settle(self) -> None:
         """Index what killed processes left: an index that is believed after a boot must have it.
@@ -550,6 +553,10 @@ class PackedDevice:
 
     def __repr__(self) -> str:
         return f"PackedDevice({self.path!r})"
+
+
+def _unusable(path: str, reason: Exception | None) -> OSError:
+    return OSError(errno.EIO, f"the index of {path} cannot be used: {reason}")
 
 
 def _volume_row(number: int, index: Index, _spaces: Spaces) -> rows.VolumeRow:
