@@ -188,7 +188,11 @@ class Compactor:
     def punch(self, number: int) -> int:
         """Make holes of the bodies of large dead records; return their bytes. Raises OSError."""
         self.look()
-        volume = self._device.volumes.open(number)
+        try:
+            volume = self._device.volumes.open(number)
+        except Damaged:
+            # Its creation was cut short, or nothing is known of what is in it.
+            return 0
         punched, last_batch = 0, -1
         dead: list[tuple[Position, Header]] = []
         for position, header in self._device.volumes.scan(volume, 0, LostRanges().add):

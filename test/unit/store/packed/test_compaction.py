@@ -196,3 +196,10 @@ def test_large_dead_bodies_become_holes(bench):
     assert 290_000 < punched <= 300_000
     assert os.stat(path).st_blocks < before
     assert read(bench.store, KEYS[0]) == b"new" and len(read(bench.store, KEYS[2])) == 100_000
+
+
+def test_a_volume_whose_creation_was_cut_short_has_no_holes(bench):
+    put(bench.store, KEYS[0], ts(NOW_S), b"body")
+    (number,) = bench.device.volumes.numbers()
+    open(bench.device.volumes.path(number + 1), "wb").close()
+    assert Compactor(bench.store.core.disk, bench.device).punch(number + 1) == 0
