@@ -116,7 +116,7 @@ _swift_words() { # command [subcommand [option]]
         swift-object-volumes:verify:--format) echo 'text json' ;;
         swift-object-volumes:dump:-) echo '-h --help --version -c --conf --device --format --policy --metadata' ;;
         swift-object-volumes:dump:--format) echo 'text json' ;;
-        swift-object-volumes:compact:-) echo '-h --help --version -c --conf --device --format --volume --rate --dead-percent' ;;
+        swift-object-volumes:compact:-) echo '-h --help --version -c --conf --device --format --volume --rate --dead-percent --accept-loss' ;;
         swift-object-volumes:compact:--format) echo 'text json' ;;
         swift-object-volumes:rebuild:-) echo '-h --help --version -c --conf --device --format' ;;
         swift-object-volumes:rebuild:--format) echo 'text json' ;;

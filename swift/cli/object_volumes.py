@@ -85,7 +85,7 @@ def _compact(node: PackedNode, args: argparse.Namespace) -> Iterator[Facts]:
         for info in list(volume_infos(device, name)):
             wanted = info.volume in args.volume if args.volume else info.dead_percent >= args.dead_percent
             if wanted:
-                report = compactor.compact(info.volume)
+                report = compactor.compact(info.volume, accepts_loss=args.accept_loss)
                 yield {"device": name, "volume": info.volume, **asdict(report)}
 
 
@@ -161,6 +161,11 @@ def make_parser() -> argparse.ArgumentParser:
         type=float,
         default=DEAD_PERCENT,
         help="only volumes of which at least so much is dead, unless named (%(default)s)",
+    )
+    compact.add_argument(
+        "--accept-loss",
+        action="store_true",
+        help="also remove volumes with ranges that cannot be read, after what can be was copied",
     )
     return parser
 

@@ -133,6 +133,11 @@ class ObjectCompactor(DeviceTask):
             metrics.gauge("swift_packed_index_bytes", "Size of the index of a device.", device=device).set(
                 use.index_bytes
             )
+            metrics.gauge(
+                "swift_packed_lost_bytes",
+                "Bytes of volumes whose records could not be indexed: damaged or unreadable.",
+                device=device,
+            ).set(use.lost_bytes)
         counts = passed.counts(("compacted", "copied_bytes", "punched_bytes", "taken", "orphans", "errors"))
         return {
             "object_compactor_sweep": passed.seconds,

@@ -21,7 +21,7 @@ from swift.store.packed.opening import IndexOpening
 from swift.store.packed.record import ALIGNMENT, BadRecord, Header, Position
 from swift.store.packed.rows import Spaces
 from swift.store.packed.verify import all_entries
-from swift.store.packed.volumes import OpenVolume, StoredRecord
+from swift.store.packed.volumes import LostRanges, OpenVolume, StoredRecord, only_unreadable
 
 Facts = dict[str, object]
 
@@ -40,6 +40,8 @@ class VolumeInfo:
     allocated: int
     #: True if a process appends to it.
     is_open: bool
+    #: Of ranges whose records could not be indexed.
+    lost: int = 0
 
     @property
     def dead_percent(self) -> float:
@@ -60,10 +62,14 @@ def volume_infos(device: PackedDevice, name: str) -> Iterator[VolumeInfo]:
             allocated = os.stat(device.volumes.path(number)).st_blocks * 512
         except FileNotFoundError:
             continue
-        is_open = device.volumes.lock(number) is None
-        size, live, dead = (use.end, use.live, use.dead) if use else (0, 0, 0)
+        try:
+            is_open = device.volumes.lock(number) is None
+        except OSError as error:
+            only_unreadable(error)
+            is_open = False
+        size, live, dead, lost = (use.end, use.live, use.dead, use.lost) if use else (0, 0, 0, 0)
         # Sizes of live records are rounded up.
-        yield VolumeInfo(name, number, size, min(live, size), dead, allocated, is_open)
+        yield VolumeInfo(name, number, size, min(live, size), dead, allocated, is_open, lost)
 
 
 def volume_records(node: PackedNode, device: PackedDevice, number: int, *, metadata: bool) -> Iterator[Facts]:
@@ -73,7 +79,7 @@ def volume_records(node: PackedNode, device: PackedDevice, number: int, *, metad
     except FileNotFoundError:
         raise ConfigError(f"{device.volumes.path(number)} does not exist")
     compactor = Compactor(node.store.core.disk, device)
-    for position, header in device.volumes.scan(volume, 0):
+    for position, header in device.volumes.scan(volume, 0, LostRanges().add):
         spots = list(compactor.spots(position, header))
         facts = {**record_facts(node, position, header), "is_live": bool(spots)}
         if metadata:

@@ -261,6 +261,33 @@ def test_an_archive_whose_commit_may_be_on_its_way_stays(bench, store, maintenan
     assert maintenance.purge(at(key), synced)
 
 
+def test_a_commit_that_comes_after_a_purge_finds_nothing(bench, store, maintenance):
+    key = key_of(policy=EC)
+    for is_committed in (False, True):
+        put(store, key, ts(NOW_S), fragment=3, commit=is_committed)
+        assert maintenance.purge(at(key), SyncedVersion(ts(NOW_S), 3, durable=True))
+        with pytest.raises(FileNotFoundError), store.edit(key, NOW, create=True) as edit:
+            edit.commit(ts(NOW_S), 3)
+        assert bench.names(key) == []
+
+
+def test_an_archive_that_comes_again_after_a_purge_is_not_committed(bench, store, maintenance):
+    """The commit was of the one that is gone; also for an index that is made again."""
+    key = key_of(policy=EC)
+    put(store, key, ts(NOW_S), fragment=3)
+    maintenance.purge(at(key), SyncedVersion(ts(NOW_S), 3, durable=True))
+    bench.clock.now_s += 1
+    put(store, key, ts(NOW_S), fragment=3, commit=False)
+    assert bench.names(key) == [f"{ts(NOW_S).internal}#3.data"]
+    bench.restart()
+    assert bench.names(key) == [f"{ts(NOW_S).internal}#3.data"]
+    bench.clock.now_s += 1
+    with bench.store.edit(key, NOW, create=True) as edit:
+        edit.commit(ts(NOW_S), 3)
+    bench.restart()
+    assert bench.names(key) == [f"{ts(NOW_S).internal}#3#d.data"]
+
+
 def test_a_partition_goes_only_when_it_is_empty(bench, store, maintenance):
     put(store, key_of(), ts(NOW_S))
     store.hashes("sda", "7", GOLD)

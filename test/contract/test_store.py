@@ -83,6 +83,9 @@ class FileBench:
             )
         )
 
+    def restart(self):
+        """Begin anew with no more than what has to survive a power cut; files are all of it."""
+
     def full_store(self):
         return self.make(_Full())
 
@@ -129,6 +132,13 @@ class PackedBench:
             rules=PackedRules(self.object_bytes_max, 64 << 20),
         )
 
+    def restart(self):
+        """The index does not survive a power cut."""
+        self.store.close()
+        for path in self.root.rglob("*.mdb"):
+            path.unlink()
+        self.store = self.make()
+
     def full_store(self):
         return self.make(_Full())
 
@@ -174,6 +184,8 @@ class MemoryBench:
 
     def make(self, capacity=None):
         return MemoryStore(["sda"], hasher=HASHER, clock=self.clock, capacity_bytes=capacity)
+
+    restart = FileBench.restart
 
     def full_store(self):
         return self.make(capacity=1)

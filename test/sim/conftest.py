@@ -21,11 +21,17 @@ def rings(tmp_path_factory):
 
 
 @pytest.fixture
-def make_sim(tmp_path, rings):
+def make_sim(tmp_path, rings, request):
+    if request.node.get_closest_marker("files"):
+        keeps_files = {"packed": lambda _number: False}
+    else:
+        keeps_files = {}
     with contextlib.ExitStack() as clusters:
 
         def make(*, root=tmp_path, **options):
-            return clusters.enter_context(contextlib.closing(SimCluster(root, rings, **options)))
+            return clusters.enter_context(
+                contextlib.closing(SimCluster(root, rings, **{**keeps_files, **options}))
+            )
 
         yield make
 

@@ -21,6 +21,7 @@ from swift.store.chooser import ReclaimRules
 from swift.store.core import EngineCore, EngineRules
 from swift.store.errors import CorruptBody
 from swift.store.lmdbindex import IndexReplaced
+from swift.store.packed.compaction import Compactor
 from swift.store.packed.device import PackedRules
 from swift.store.packed.engine import PackedStore
 from swift.store.packed.entry import META_SPACE, decode_entries
@@ -41,6 +42,7 @@ CHANGING = {
     "link",
     "link_unnamed",
     "mkdir",
+    "punch_hole",
     "pwrite",
     "rename",
     "rmdir",
@@ -66,6 +68,12 @@ class Machine:
     def __init__(self, disk, kept=None):
         self.disk = disk
         self.file = None if kept is None else IndexFile(kept)
+        #: What the disk cannot read: number of an inode, begin, end.
+        self.bad_sectors = []
+
+    def spoil(self, path, begin, end):
+        """Make a range of a file unreadable."""
+        self.bad_sectors.append((self.disk.stat(path).st_ino, begin, end))
 
     def open_index(self, process):
         """The index that is there, or a new one."""
@@ -207,6 +215,14 @@ class Process:
     def pwrite(self, fd, data, offset):
         self.before_write(fd, data, offset)
         return self._write("pwrite", fd, data, offset)
+
+    def pread(self, fd, size, offset):
+        self.tick("pread")
+        disk = self.machine.disk
+        for number, begin, end in self.machine.bad_sectors:
+            if disk.inode_number(fd) == number and offset < end and begin < offset + size:
+                raise broken()
+        return disk.pread(fd, size, offset)
 
     def write(self, fd, data):
         return self._write("write", fd, data)
@@ -550,6 +566,18 @@ class World:
         self.change({key: self.state(old)}, lambda: self.stores[by].relink(key, old.partition))
         self.unposted[key] = self.unposted[old]
         self.written[key] = self.written[old]
+
+    def compact(self, *, by=0):
+        """Copy what lives to other volumes and make holes: readers see nothing of it."""
+
+        def work():
+            store = self.stores[by]
+            compactor = Compactor(store.core.disk, device_of(store))
+            for number in device_of(store).volumes.numbers():
+                if not compactor.compact(number).is_removed:
+                    compactor.punch(number)
+
+        self.change({}, work)
 
     def at_once(self, changes, *, by=0):
         """Make changes of several objects in one batch."""

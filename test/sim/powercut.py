@@ -456,6 +456,10 @@ class SimulatedDisk(Disk):
         inode.writes.append((offset, piece))
         return len(piece)
 
+    def punch_hole(self, fd: int, offset: int, length: int) -> None:
+        """Zeros that reach the disk when they like, like any write."""
+        self.pwrite(fd, bytes(max(0, min(length, self.fstat(fd).st_size - offset))), offset)
+
     def now_ns(self) -> int:
         """A clock that goes on with every change."""
         return self._moment + 1

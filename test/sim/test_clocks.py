@@ -57,6 +57,7 @@ def test_a_put_is_dated_above_a_deletion_of_a_fast_clock(sim):
     assert sim("GET", "/a/c/o").body == b"right"
 
 
+@pytest.mark.files
 def test_one_node_that_knows_a_newer_state_is_enough(sim):
     """Two of three nodes store the object, and what the third has would replace it later."""
     nodes = sim.primaries("object", "a", "c", "o")

@@ -46,6 +46,7 @@ def test_a_put_with_too_much_metadata_is_400_and_leaves_nothing(sim, body):
     assert_all_serve(sim)
 
 
+@pytest.mark.files
 @pytest.mark.parametrize("policy", ["ec32", "twice"])
 @pytest.mark.parametrize("body", BODIES, ids=["small", "large"])
 def test_an_erasure_coded_put_with_too_much_metadata_is_400_and_leaves_nothing(sim, body, policy):

@@ -410,6 +410,7 @@ def test_when_too_many_die_at_once_it_is_503(sim):
     assert sim("GET", "/a/c/o").status == 503
 
 
+@pytest.mark.files
 @pytest.mark.parametrize("where", [1, 30, 70])
 def test_a_fragment_with_a_damaged_header_is_read_elsewhere(sim, where):
     put(sim)
@@ -440,6 +441,7 @@ def move(sim, source, target):
         path.rename(copy)
 
 
+@pytest.mark.files
 def test_several_archives_of_one_node_are_all_used(sim):
     put(sim)
     nodes = nodes_of(sim)
@@ -457,7 +459,7 @@ def test_several_archives_of_one_node_are_all_used(sim):
 def write_only(sim, numbers, body, stamp, *, durable=True):
     """Put archives of one upload on some nodes only."""
     others = set(range(1, 7)) - set(numbers)
-    donor = SimCluster(sim.root / f"donor{next(NUMBERS)}", sim.context.rings._dir)
+    donor = SimCluster(sim.root / f"donor{next(NUMBERS)}", sim.context.rings._dir, packed=lambda _n: False)
     donor("PUT", "/a/c", {"x-storage-policy": "ec32"})
     assert donor("PUT", "/a/c/o", {"x-timestamp": f"170000000{stamp}.00000"}, body).status == 201
     donor.close()
@@ -472,6 +474,7 @@ def write_only(sim, numbers, body, stamp, *, durable=True):
         path.rename(target)
 
 
+@pytest.mark.files
 def test_the_newest_upload_with_enough_archives_wins(sim):
     nodes = nodes_of(sim)
     write_only(sim, nodes, b"old" * 700, 1)
@@ -479,6 +482,7 @@ def test_the_newest_upload_with_enough_archives_wins(sim):
     assert sim("GET", "/a/c/o").body == b"new" * 900
 
 
+@pytest.mark.files
 @pytest.mark.parametrize("headers", [{}, {"x-newest": "true"}, {"range": "bytes=0-9"}])
 @pytest.mark.parametrize(("old", "new"), [(5, 4), (5, 2), (5, 0), (2, 2), (0, 2)])
 def test_archives_of_other_uploads_are_closed(sim, headers, old, new):
@@ -492,6 +496,7 @@ def test_archives_of_other_uploads_are_closed(sim, headers, old, new):
     assert open_answers(sim) == []
 
 
+@pytest.mark.files
 @pytest.mark.parametrize("newest", [True, False])
 def test_an_upload_with_too_few_archives_gives_way_to_the_one_before(sim, newest):
     nodes = nodes_of(sim)
@@ -501,6 +506,7 @@ def test_an_upload_with_too_few_archives_gives_way_to_the_one_before(sim, newest
     assert (found.status, found.body) == (200, b"old" * 700)
 
 
+@pytest.mark.files
 def test_an_upload_that_was_never_committed_gives_way_to_the_one_before(sim):
     nodes = nodes_of(sim)
     write_only(sim, nodes, b"old" * 700, 1)
@@ -508,6 +514,7 @@ def test_an_upload_that_was_never_committed_gives_way_to_the_one_before(sim):
     assert sim("GET", "/a/c/o").body == b"old" * 700
 
 
+@pytest.mark.files
 def test_one_committed_archive_commits_the_upload(sim):
     nodes = nodes_of(sim)
     write_only(sim, nodes[1:], b"new" * 900, 2, durable=False)
@@ -516,6 +523,7 @@ def test_one_committed_archive_commits_the_upload(sim):
     assert sim("GET", "/a/c/o", {"x-newest": "true"}).body == b"new" * 900
 
 
+@pytest.mark.files
 def test_what_was_never_committed_is_404(sim):
     write_only(sim, nodes_of(sim), b"new" * 900, 2, durable=False)
     assert [sim(method, "/a/c/o").status for method in ("GET", "HEAD")] == [404, 404]

@@ -61,6 +61,7 @@ def restore(world, *places, need=1):
     return world.restorer.restore(world.target, world.version, outdated, need)
 
 
+@pytest.mark.files
 def test_what_nodes_lost_is_brought_back_under_its_own_timestamp(world):
     lose(world, 1, 3)
     got = restore(world, 1, 3)
@@ -72,12 +73,14 @@ def test_what_nodes_lost_is_brought_back_under_its_own_timestamp(world):
     assert answer.headers["x-timestamp"] == world.version.normal
 
 
+@pytest.mark.files
 def test_nothing_is_brought_when_too_few_archives_are_left(world):
     lose(world, 1, 3, 4)
     assert restore(world, 1, 3, 4) == []
     assert len(world.sim.holders(policy=1)) == 2
 
 
+@pytest.mark.files
 def test_another_version_than_the_one_that_is_meant_is_left_alone(world):
     lose(world, 1)
     world.sim("PUT", "/a/c/o", {}, b"newer")
@@ -86,12 +89,14 @@ def test_another_version_than_the_one_that_is_meant_is_left_alone(world):
     assert world.sim.files(policy=1) == before
 
 
+@pytest.mark.files
 def test_a_laggard_that_is_away_is_not_among_those_that_have_it(world):
     lose(world, 1, 3)
     with world.sim.refusing("object", number_of(world.primaries[3])):
         assert restore(world, 1, 3) == [world.primaries[1]]
 
 
+@pytest.mark.files
 def test_it_is_given_up_when_fewer_than_are_needed_take_it(world):
     lose(world, 1, 3)
     with world.sim.refusing("object", number_of(world.primaries[3])):

@@ -266,6 +266,7 @@ def test_what_a_failed_writer_left_on_one_node_is_brought_to_the_others_first(si
         )
 
 
+@pytest.mark.files
 def test_a_version_that_cannot_be_completed_is_neither_believed_nor_forgotten(sim):
     """Too few archives of it are left: nobody can read it, and nobody may say that it was not there."""
     if not sim.policy:

@@ -107,6 +107,7 @@ def test_a_malformed_manifest_is_400(dlo, value):
     assert answer.body == b"X-Object-Manifest must be in the format container/prefix"
 
 
+@pytest.mark.files
 def test_a_missing_first_segment_is_409_and_a_later_one_cuts_the_download(dlo, sim):
     everywhere = [p for p in sim.root.glob("node*/sdb*/objects/*/*/*/*.data") if p.read_bytes() == b"1111"]
     for path in everywhere:

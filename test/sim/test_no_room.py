@@ -77,6 +77,7 @@ def test_what_fits_nowhere_is_refused_before_a_byte_is_read(make, container, say
     assert sim("PUT", f"/a/{container}/small", headers, b"x").status == 201, "what fits is taken"
 
 
+@pytest.mark.files
 def test_what_is_asked_for_is_the_object_of_replicas_and_the_archive_of_codes(make):
     sim = make()
     disks = shrink(sim, SIZE, *range(1, 7))

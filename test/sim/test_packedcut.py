@@ -154,6 +154,24 @@ def index_lost_on_the_way(world):
     world.put(B, 4, LARGE, by=1)
 
 
+def compacted(world):
+    """Volumes are written anew while records in others name what is in them."""
+    for second in range(1, 9):
+        world.put((A, B)[second % 2], second, bytes([second]) * 500, "red", by=second % 2)
+    world.compact(by=1)
+    world.post(A, 10, "green", by=1)
+    world.delete(B, 11)
+    world.archive(ARCHIVED, 12, b"archive")
+    world.commit(ARCHIVED, 12, b"archive", by=1)
+    world.compact()
+    world.put(B, 13, b"again")
+    world.purge(A, by=1)
+    world.start(0)
+    world.compact(by=1)
+    world.put(A, 14, LARGE)
+    world.compact()
+
+
 STORIES = [
     first_put,
     life,
@@ -167,6 +185,7 @@ STORIES = [
     larger_part_power,
     index_lost_on_the_way,
     at_once,
+    compacted,
 ]
 
 
@@ -213,6 +232,7 @@ class Chance:
                 + [self.crowd] * 2
                 + [self.interleave] * 3
                 + [self.kill] * 2
+                + [self.compact] * 2
                 + [self.restart, self.lose]
             )
             step(self.random.choice(KEYS), self.random.randrange(len(self.world.stores)))
@@ -302,6 +322,17 @@ class Chance:
             for key in list(self.haunted):
                 self.world.settle_haunted(key, by)
             self.haunted.clear()
+
+    def compact(self, _key, by):
+        """Compaction, killed on the way now and then."""
+        process = self.world.stores[by].process
+        if self.random.random() < 0.5:
+            process.dies_in = self.random.randrange(30)
+        try:
+            self.world.compact(by=by)
+        except Killed:
+            self.restart(_key, by)
+        self.world.stores[by].process.dies_in = -1
 
     def lose(self, _key, _by):
         self.world.lose_index()

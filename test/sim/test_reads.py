@@ -238,6 +238,7 @@ def test_data_newer_than_a_tombstone_is_served(sim):
         assert sim("GET", "/a/c/o").body == b"new"
 
 
+@pytest.mark.files
 def test_an_expired_object_is_gone(sim):
     put(sim, b"x", **{"x-delete-after": "100"})
     assert sim("GET", "/a/c/o").status == 200
@@ -376,6 +377,7 @@ def spoil(sim, nodes):
             os.setxattr(path, "user.swift.metadata", b"junk")
 
 
+@pytest.mark.files
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 def test_an_object_whose_copies_are_all_put_away_by_a_request_is_unknown_to_it(sim, method):
     put(sim)
@@ -383,6 +385,7 @@ def test_an_object_whose_copies_are_all_put_away_by_a_request_is_unknown_to_it(s
     assert sim(method, "/a/c/o").status == 503
 
 
+@pytest.mark.files
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 def test_a_copy_that_cannot_be_read_weighs_more_than_nodes_that_never_heard_of_it(sim, method):
     """It was acknowledged while two primaries were away, which are back now."""

@@ -66,6 +66,8 @@ class Version:
 
     body: bytes
     delete_at: int | None = None
+    #: What was posted to it.
+    colour: str | None = None
 
 
 class Listing:
@@ -119,9 +121,10 @@ def archives(body):
 class ObjectCluster:
     """The nodes, the clients' view of them, and what may be the truth about every object."""
 
-    def __init__(self, root, seed, objects=8):
+    def __init__(self, root, seed, objects=8, packed=None):
+        """Take the numbers of the nodes that pack their objects; None: as the environment says."""
         self.rng = random.Random(seed)
-        self.nodes = ObjectNodes(root, NODES, ec_replicas=4, ec=CODED)
+        self.nodes = ObjectNodes(root, NODES, ec_replicas=4, ec=CODED, packed=packed)
         self.listing = Listing(root, self.nodes.clock)
         self.listing.write_ring(self.nodes.etc)
         self.began = self.tick = time.time()
@@ -312,8 +315,9 @@ class ObjectCluster:
         runner.task.begin = begin
         runner.run_once()
 
-    def step(self):
-        actions = {
+    def actions(self):
+        """Return what a step may be, with how often it is."""
+        return {
             self.put: 44,
             self.delete: 10,
             self.expire: 6,
@@ -324,6 +328,9 @@ class ObjectCluster:
             self.rebalance: 2,
             self.work: 24,
         }
+
+    def step(self):
+        actions = self.actions()
         action = self.rng.choices(list(actions), list(actions.values()))[0]
         self.log.append(action.__name__)
         action()
@@ -332,7 +339,7 @@ class ObjectCluster:
 
     def _files(self):
         return [
-            [node.files(folder) for folder in ("objects", "objects-1")]
+            [node.names(policy) for policy in (GOLD, CODED)]
             + [sorted(str(path) for path in node.path.glob("async_pending*/*/*"))]
             for node in self.nodes.nodes
         ]
@@ -365,9 +372,10 @@ class ObjectCluster:
         for policy, name in self.names:
             if name not in self.truth:
                 continue
-            versions = {None if v is None or v.delete_at else v.body for v in self.truth[name]}
-            found = self._stored(policy, name)
-            assert found in versions, (name, found, versions)
+            versions = {None if v is None or v.delete_at else (v.body, v.colour) for v in self.truth[name]}
+            stored = self._stored(policy, name)
+            assert stored in versions, (name, stored, versions)
+            found = None if stored is None else stored[0]
             if self.was_wiped and len(versions) > 1:
                 # What only a lost disk had heard of may be listed: no client was told that it was stored.
                 continue
@@ -381,17 +389,18 @@ class ObjectCluster:
         answers = [self.nodes[n].ask("GET", path, x_backend_storage_policy_index=index) for n in primaries]
         statuses = {answer.status for answer in answers}
         assert statuses in ({200}, {404}), (name, [answer.status for answer in answers])
-        folder = f"objects-1/{part}" if policy.is_ec else f"objects/{part}"
         for number in set(range(NODES)) - set(primaries):
-            assert not (self.nodes[number].path / folder).exists(), (name, "is left on", number)
+            assert not self.nodes[number].has_partition(part, policy), (name, "is left on", number)
         if statuses == {404}:
             return None
+        colours = {answer.headers.get("x-object-meta-colour") for answer in answers}
+        assert len(colours) == 1, (name, colours)
         if not policy.is_ec:
             assert len({answer.content for answer in answers}) == 1, name
-            return answers[0].content
+            return answers[0].content, *colours
         body = self._decoded(answers)
         assert [answer.content for answer in answers] == archives(body), (name, "has an archive too few")
-        return body
+        return body, *colours
 
     def _decoded(self, answers):
         size = int(answers[0].headers["x-object-sysmeta-ec-content-length"])

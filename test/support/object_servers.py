@@ -1,5 +1,6 @@
 """Object servers over real sockets, and nodes that have archives or take uploads as a test says."""
 
+import gc
 import http.client
 import json
 import logging
@@ -27,7 +28,7 @@ from swift.obj.settings import ObjectSettings
 from swift.obj.stores import EngineSettings, make_stores
 from swift.platform import sockets
 from swift.platform.devices import Devices
-from swift.policy.policy import ErasureCode, Policies, Policy
+from swift.policy.policy import ErasureCode, Policy
 from swift.ring.ringfile import save_table
 from swift.ring.table import RingTable
 from swift.runtime.backendapp import BackendContext
@@ -40,7 +41,7 @@ from swift.telemetry.recon import ReconFile
 from swift.telemetry.telemetry import Telemetry
 from test.support.daemons import make_node
 from test.support.processes import free_ports
-from test.support.tiers import EVERYWHERE, engine, tier_settings
+from test.support.tiers import EVERYWHERE, engine, on_node, packed_names, packs, tier_settings
 
 # --- objectnodes ------------------------------------------------------------------------------------
 
@@ -105,8 +106,11 @@ class Ways:
 class ObjectNode:
     """One object server with one device ``d<number>``, and short ways to ask it."""
 
-    def __init__(self, root, number, clock, server=ObjectServer, *, ec=EC, tier=EVERYWHERE, **options):
+    def __init__(
+        self, root, number, clock, server=ObjectServer, *, ec=EC, tier=EVERYWHERE, packed=None, **options
+    ):
         self.number = number
+        self.is_packed = packs(number) if packed is None else packed
         self.device = f"d{number}"
         self.root = root / f"node{number}"
         self.path = self.root / self.device
@@ -121,7 +125,7 @@ class ObjectNode:
         self.context = BackendContext(
             devices=Devices(str(self.root), mount_check=False),
             hasher=HASHER,
-            policies=Policies([GOLD, ec]),
+            policies=on_node([GOLD, ec], self.is_packed),
             telemetry=self.telemetry,
             clock=clock,
             transport=self.ways,
@@ -130,12 +134,37 @@ class ObjectNode:
         )
         self.settings = ObjectSettings(replication_lock_timeout=5, **options)
         self.tier = tier_settings(self.root / "tier") if tier else None
-        packed = PackedSettings(state_path=str(self.root / "packed-locks"))
-        self.stores = make_stores(self.context, self.settings, engines=EngineSettings(self.tier, packed))
-        self.app = server(self.context, self.settings, self.stores)
+        self._server = server
+        self._begin()
         #: (method, path) of every request that came over the network.
         self.heard = []
         self.start()
+
+    def _begin(self):
+        packed = PackedSettings(state_path=str(self.root / "packed-locks"))
+        self.stores = make_stores(
+            self.context,
+            self.settings,
+            engines=EngineSettings(self.tier, packed),
+            at_exit=lambda _close: None,
+        )
+        self.app = self._server(self.context, self.settings, self.stores)
+
+    def crash(self, *, loses_index=False):
+        """Another process begins in the place of one that was killed, perhaps without the index."""
+        self.stores = self.app = None
+        gc.collect()
+        for path in self.path.rglob("packed/index/*.mdb") if loses_index else ():
+            path.unlink()
+        self._begin()
+
+    def engine(self, policy=GOLD):
+        """The engine of a policy on this node."""
+        return self.stores.engine(self.context.policies.get(policy.index))
+
+    def own(self, policy):
+        """A policy as this node has it."""
+        return self.context.policies.get(policy.index)
 
     def handle(self, request):
         self.heard.append((request.method, request.raw_path))
@@ -170,27 +199,52 @@ class ObjectNode:
 
     def hashes(self, partition, policy=GOLD):
         """The partition's suffix hashes, found out anew."""
-        store = self.stores.engine(policy)
-        return dict(store.hashes(self.device, str(partition), policy, list_suffixes=True))
+        store, own = self.engine(policy), self.own(policy)
+        return dict(store.hashes(self.device, str(partition), own, list_suffixes=True))
+
+    def names(self, policy=GOLD):
+        """Partition → hash → the names of files, or those that records would have."""
+        if self.is_packed:
+            return packed_names(self.engine(policy), self.device, self.own(policy))
+        found = {}
+        for path in self.path.glob(f"objects-{policy.index}/*/*/*/*" if policy.index else "objects/*/*/*/*"):
+            _objects, partition, _suffix, name, file = path.relative_to(self.path).parts
+            found.setdefault(partition, {}).setdefault(name, []).append(file)
+        return found
+
+    def has_partition(self, partition, policy=GOLD):
+        """Return True if anything of a partition is on the node."""
+        folder = f"objects-{policy.index}" if policy.index else "objects"
+        if (self.path / folder / str(partition)).exists():
+            return True
+        return self.is_packed and str(partition) in self.engine(policy).partitions(
+            self.device, self.own(policy)
+        )
 
     def wipe(self):
-        """An empty disk in place of the old one."""
+        """An empty disk in place of the old one; its processes begin anew."""
         for base, folders, files in os.walk(self.path, topdown=False):
             for name in files:
                 os.unlink(os.path.join(base, name))
             for name in folders:
                 os.rmdir(os.path.join(base, name))
+        if self.is_packed:
+            self.crash()
 
 
 class ObjectNodes:
     """Some of them; partition p lies on nodes p, p+1, … (modulo their number), as many as it has replicas."""
 
-    def __init__(self, root, count, replicas=3, ec_replicas=3, regions=None, **options):
+    def __init__(self, root, count, replicas=3, ec_replicas=3, regions=None, packed=None, **options):
         self.root = root
         self.clock = SkewedClock()
         self.count = count
         self.regions = regions or [1] * count
-        self.nodes = [ObjectNode(root, number, self.clock, **options) for number in range(count)]
+        is_packed = packs if packed is None else packed.__contains__
+        self.nodes = [
+            ObjectNode(root, number, self.clock, packed=is_packed(number), **options)
+            for number in range(count)
+        ]
         self.etc = root / "etc"
         self.etc.mkdir()
         self.write_ring("object", replicas)

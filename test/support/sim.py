@@ -32,6 +32,7 @@ from swift.http.request import Request
 from swift.http.response import error_response
 from swift.obj.server import ObjectServer, make_stores
 from swift.obj.settings import ObjectSettings
+from swift.obj.stores import EngineSettings
 from swift.platform.devices import Devices
 from swift.policy.policy import ErasureCode, Policies, Policy
 from swift.proxy.app import ProxyApp
@@ -39,10 +40,12 @@ from swift.proxy.context import ProxyContext
 from swift.proxy.settings import ProxySettings
 from swift.ring.builder import RingBuilder
 from swift.runtime.backendapp import BackendContext
+from swift.store.packed.settings import PackedSettings
 from swift.telemetry.inforegistry import InfoRegistry
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
 from swift.wire import etagtrailer
+from test.support.tiers import on_node, packed_names, packs
 
 PORTS = {"account": 2, "container": 1, "object": 0}
 NODES = 6
@@ -478,7 +481,11 @@ def _while_among(ports, kind, numbers):
 class SimCluster:
     """The proxy app over real account, container and object servers."""
 
-    def __init__(self, root, rings, *, size_max=SIZE_MAX, **options):
+    def __init__(self, root, rings, *, size_max=SIZE_MAX, packed=packs, **options):
+        """``packed`` says of the number of a node if it packs its objects."""
+        #: Number → the registry of stores of a packed node.
+        self.packed_stores = {}
+        self._packed = packed
         self.transport = MemoryTransport()
         self.faults = self.transport.faults
         self.hasher = PathHasher(b"", b"sim")
@@ -507,15 +514,19 @@ class SimCluster:
         context = BackendContext(
             devices=Devices(str(devices), mount_check=False),
             hasher=self.hasher,
-            policies=self.policies,
+            policies=on_node(self.policies, self._packed(n)),
             telemetry=Telemetry(silent_log()),
             transport=self.transport,
         )
         settings = ObjectSettings(container_update_timeout=5.0)
+        engines = EngineSettings(packed=PackedSettings(state_path=str(self.root / f"packed-locks{n}")))
+        stores = make_stores(context, settings, engines=engines, at_exit=lambda _close: None)
+        if self._packed(n):
+            self.packed_stores[n] = stores
         apps = {
             "account": AccountServer(context),
             "container": ContainerServer(context),
-            "object": ObjectServer(context, settings, make_stores(context, settings)),
+            "object": ObjectServer(context, settings, stores),
         }
         for kind, app in apps.items():
             self.transport.apps[node_port(kind, n)] = (kind, n, app)
@@ -533,7 +544,9 @@ class SimCluster:
         return Answer(self.handle(request))
 
     def close(self):
-        """Close the databases of all servers."""
+        """Close the databases and volumes of all servers."""
+        for stores in self.packed_stores.values():
+            stores.close()
         for _kind, _number, app in self.transport.apps.values():
             if isinstance(app, AccountServer | ContainerServer):
                 app.brokers.close()
@@ -562,12 +575,18 @@ class SimCluster:
         return [int(node.device[3:]) for node in view.handoffs(part)]
 
     def files(self, policy=0):
-        """Node number → names of its object files, of one policy."""
+        """Node number → names of its object files, of one policy, or those that records would have."""
         found = defaultdict(list)
         folder = f"objects-{policy}" if policy else "objects"
         for path in sorted(self.root.glob(f"node*/sdb*/{folder}/*/*/*/*")):
-            found[int(path.parts[-7][4:])].append(path.name)
-        return dict(found)
+            if int(path.parts[-7][4:]) not in self.packed_stores:
+                found[int(path.parts[-7][4:])].append(path.name)
+        for number, stores in self.packed_stores.items():
+            own = next(each for each in on_node(self.policies, True) if each.index == policy)
+            for names in packed_names(stores.engine(own), f"sdb{number}", own).values():
+                for each in names.values():
+                    found[number].extend(each)
+        return {number: names for number, names in found.items() if names}
 
     def holders(self, suffix=".data", *, policy=0):
         """Node numbers that have an object file of this suffix."""

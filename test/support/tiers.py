@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 from dataclasses import replace
 
+from swift.policy.policy import Policies
+from swift.store.api import ObjectKey
 from swift.store.layered import ForwardingMaintenance, ForwardingStore
+from swift.store.reader import ANY_NAME
 from swift.store.tier.policy import CLASSES
 from swift.store.tier.settings import TierSettings, option_of
 from swift.store.tier.shared import TierSession
@@ -15,13 +19,49 @@ from swift.store.tier.tier import CacheTier, TierDependencies
 
 #: Whether the nodes of all tests have a tier, to see what else the tests then find.
 EVERYWHERE = bool(os.environ.get("SWIFT_TIER"))
+_PACKED = os.environ.get("SWIFT_PACKED", "")
+#: With ``SWIFT_PACKED=mixed``, or ``mixed-7`` for other ones, some nodes of each cluster in one process do.
+_MIXED = _PACKED.startswith("mixed")
 #: True if the nodes of all tests pack their objects.
-PACKED_EVERYWHERE = bool(os.environ.get("SWIFT_PACKED"))
+PACKED_EVERYWHERE = bool(_PACKED) and not _MIXED
 
 
 def engine(policy_type):
     """The engine of a policy of a type in all tests."""
     return f"egg:swift#{policy_type}.packed" if PACKED_EVERYWHERE else ""
+
+
+def packs(number):
+    """Return True if node ``number`` of a cluster in one process packs its objects, unless it is told."""
+    if _MIXED:
+        return random.Random(f"{_PACKED} {number}").random() < 0.5
+    return PACKED_EVERYWHERE
+
+
+def on_node(policies, packed):
+    """The policies as a node has them that packs its objects or keeps files."""
+    engines = {
+        False: "",
+        True: "egg:swift#{}.packed",
+    }
+    return Policies(
+        replace(
+            policy,
+            diskfile_module=engines[packed].format("erasure_coding" if policy.is_ec else "replication"),
+        )
+        for policy in policies
+    )
+
+
+def packed_names(store, device, policy):
+    """Partition → hash → the names that the object files of a packed device would have."""
+    found = {}
+    for partition in store.partitions(device, policy):
+        for name in store.inventory(device, partition, policy):
+            key = ObjectKey(device, partition, policy, ANY_NAME, name)
+            names = sorted(entry.name for entry in store.devices.place(key).entries())
+            found.setdefault(partition, {})[name] = names
+    return found
 
 
 def tier_settings(root, mode="write-through", **more):

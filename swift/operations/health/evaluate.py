@@ -100,6 +100,8 @@ class PackedSpaceReport:
     live: int
     dead: int
     index: int
+    #: Of volumes: what was there could not be indexed.
+    lost: int = 0
 
     @property
     def is_mostly_dead(self) -> bool:
@@ -302,6 +304,7 @@ def evaluate(
         *_capacity_problems(capacity),
         *_failing_device_problems(snapshot, now_s),
         *_dead_space_problems(snapshot),
+        *_lost_record_problems(snapshot),
         *_other_problems(snapshot),
     ]
     problems.sort(key=lambda problem: -_SEVERITY_RANK.index(problem.level))
@@ -593,6 +596,25 @@ def _dead_space_problems(snapshot: ClusterSnapshot) -> list[Problem]:
             Severity.WARNING,
             f"{_count_text(len(names), 'device')} whose volumes are mostly dead: {_list_some(names)}",
             "see that swift-object-compactor runs there, and raise its bytes_per_second",
+        )
+    ]
+
+
+def _lost_record_problems(snapshot: ClusterSnapshot) -> list[Problem]:
+    names = [
+        f"{host.ip}/{device} ({space.lost} bytes)"
+        for host, found in snapshot.packed.items()
+        for device, space in found.items()
+        if space.lost
+    ]
+    if not names:
+        return []
+    return [
+        Problem(
+            Severity.WARNING,
+            f"{_count_text(len(names), 'device')} with lost records: {_list_some(names)}",
+            "let replication restore the objects, or replace the device; swift-object-volumes verify tells "
+            "where, and compact --accept-loss removes the volume",
         )
     ]
 

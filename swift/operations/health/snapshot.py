@@ -126,7 +126,8 @@ def _packed_spaces(said: object) -> dict[str, PackedSpaceReport]:
     found = {}
     for device, facts in said.items() if isinstance(said, dict) else ():
         if isinstance(facts, dict):
-            numbers = [_count(facts, name) for name in ("volumes", "live_bytes", "dead_bytes", "index_bytes")]
+            names = ("volumes", "live_bytes", "dead_bytes", "index_bytes", "lost_bytes")
+            numbers = [_count(facts, name) for name in names]
             found[str(device)] = PackedSpaceReport(*numbers)
     return found
 

@@ -236,7 +236,7 @@ def check_packed(context: CheckContext, report: ReconReport) -> None:
         for facts in found.values()
         if isinstance(facts, Mapping)
     ]
-    for key in ("volumes", "live_bytes", "dead_bytes", "index_bytes"):
+    for key in ("volumes", "live_bytes", "dead_bytes", "index_bytes", "lost_bytes"):
         report.stats(f"packed_{key}", [_number(facts.get(key)) for facts in devices])
 
 

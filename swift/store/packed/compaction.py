@@ -18,6 +18,7 @@ from typing import NamedTuple
 from swift.base.timestamp import ZERO
 from swift.platform.disk import Disk
 from swift.platform.syncing import sync_directory
+from swift.store.errors import Damaged
 from swift.store.lmdbindex import Index
 from swift.store.packed import rows
 from swift.store.packed.changes import Change, Update
@@ -34,7 +35,7 @@ from swift.store.packed.record import (
     padded,
 )
 from swift.store.packed.rows import Spaces
-from swift.store.packed.volumes import OpenVolume, StoredRecord
+from swift.store.packed.volumes import LostRanges, OpenVolume, StoredRecord, only_unreadable
 
 #: Called with the number of bytes that were just read or written, to slow a compaction down.
 Pace = Callable[[int], None]
@@ -61,6 +62,8 @@ class VolumeUse:
     number: int
     end: int
     live: int
+    #: Of ranges whose records could not be indexed.
+    lost: int = 0
 
     @property
     def dead(self) -> int:
@@ -83,7 +86,11 @@ class CompactionReport:
 def volume_uses(device: PackedDevice) -> list[VolumeUse]:
     """Return the use of all volumes by number. Raises OSError."""
     known = device.read_index(lambda index, _spaces: rows.volumes(index))
-    return [VolumeUse(number, row.end, row.live_bytes) for number, row in sorted(known.items())]
+    lost = device.read_index(lambda index, _spaces: rows.lost_bytes(index))
+    return [
+        VolumeUse(number, row.end, row.live_bytes, lost.get(number, 0))
+        for number, row in sorted(known.items())
+    ]
 
 
 class Compactor:
@@ -96,30 +103,65 @@ class Compactor:
         self._explicit: dict[tuple[int, bytes], set[int]] = {}
         self.look()
 
-    def compact(self, number: int) -> CompactionReport:
+    def compact(self, number: int, *, accepts_loss: bool = False) -> CompactionReport:
         """Copy what lives in a volume to others and remove it.
 
-        A volume that a process appends to stays. Raises ``NoSpace``, OSError.
+        A volume that a process appends to stays; so does one with lost ranges, unless ``accepts_loss``.
+        Raises ``NoSpace``, OSError.
         """
         report = CompactionReport()
         if number >= max(self._device.volumes.numbers(), default=0):
             report.reason = "it is the newest volume"
             return report
-        volume = self._device.volumes.lock(number)
+        known = self._device.read_index(lambda index, _spaces: rows.lost_ranges(index, number))
+        if not accepts_loss and any(end > ALIGNMENT for _begin, end in known):
+            report.reason = _loss(known)
+            return report
+        volume = self._lock(number, report)
         if volume is None:
-            report.reason = "a process appends to it"
+            if report.reason and accepts_loss:
+                self._remove_empty(number, report)
             return report
         # Records that never count: what they say of others is wrong.
         refused = self._device.read_index(lambda index, _spaces: rows.unwanted_units(index, number))
         row = self._device.read_index(lambda index, _spaces: rows.read_volume(index, number))
-        tail = self._device.volumes.scan(volume, row.end // ALIGNMENT)
+        tail = self._device.volumes.scan(volume, row.end // ALIGNMENT, LostRanges().add)
         if any(at.unit not in refused and header.kind is not Kind.UNWANTED for at, header in tail):
             report.reason = "the index does not have all of its records"
             return report
         self.look()
+        ranges = self._copy_all(volume, refused, report)
+        if ranges and not accepts_loss:
+            report.reason = report.reason or _loss(ranges)
+        if not report.reason:
+            self._remove_empty(number, report)
+        return report
+
+    def _lock(self, number: int, report: CompactionReport) -> OpenVolume | None:
+        """Return a locked volume; None with a reason if it is not to be compacted."""
+        try:
+            self._device.volumes.open_anew(number)
+        except FileNotFoundError:
+            report.reason = "it is gone"
+            return None
+        except Damaged as error:
+            report.reason = str(error)
+            return None
+        volume = self._device.volumes.lock(number)
+        if volume is None:
+            report.reason = "a process appends to it"
+        return volume
+
+    def _copy_all(
+        self, volume: OpenVolume, refused: set[int], report: CompactionReport
+    ) -> list[tuple[int, int]]:
+        """Write what has to stay of a volume to others; return the ranges in which there may be more."""
         batch: list[tuple[Position, Header]] = []
-        size = 0
-        for position, header in self._device.volumes.scan(volume, 0):
+        size, torn_from = 0, 0
+        lost = LostRanges()
+        for position, header in self._device.volumes.scan(volume, 0, lost.add):
+            lost.pass_record(position, header)
+            torn_from = header.batch_unit * ALIGNMENT
             self._pace(header.total_bytes)
             if position.unit in refused:
                 continue
@@ -129,18 +171,31 @@ class Compactor:
                 self._copy(volume, batch, report)
                 batch, size = [], 0
         self._copy(volume, batch, report)
-        if not report.reason:
-            self._remove(volume)
-            report.is_removed = True
-        return report
+        return lost.merged(torn_from)
+
+    def _remove_empty(self, number: int, report: CompactionReport) -> None:
+        """Remove a volume in which nothing lives any more; set the reason if something does."""
+        row = self._device.read_index(lambda index, _spaces: rows.read_volume(index, number))
+        if row.live_bytes:
+            report.reason = (
+                f"the index has {row.live_bytes} bytes there that were not found; see "
+                "swift-object-volumes verify"
+            )
+            return
+        self._remove(number)
+        report.is_removed, report.reason = True, ""
 
     def punch(self, number: int) -> int:
         """Make holes of the bodies of large dead records; return their bytes. Raises OSError."""
         self.look()
-        volume = self._device.volumes.open(number)
+        try:
+            volume = self._device.volumes.open(number)
+        except Damaged:
+            # Its creation was cut short, or nothing is known of what is in it.
+            return 0
         punched, last_batch = 0, -1
         dead: list[tuple[Position, Header]] = []
-        for position, header in self._device.volumes.scan(volume, 0):
+        for position, header in self._device.volumes.scan(volume, 0, LostRanges().add):
             self._pace(header.total_bytes)
             last_batch = header.batch_unit
             if header.body_bytes >= HOLE_BYTES_MIN and header.kind is Kind.DATA:
@@ -220,6 +275,9 @@ class Compactor:
             # The auditor quarantines it; until then the volume stays.
             report.reason = f"the record at {position.unit} is damaged: {error}"
             return None
+        except OSError as error:
+            report.reason = f"the record at {position.unit} cannot be read: {only_unreadable(error)}"
+            return None
         old = [Reference(spot.partition, position) for spot in spots]
         durable = any(each.durable for spot in spots for each in spot.entries if each.position == position)
         first, *others = spots
@@ -252,7 +310,8 @@ class Compactor:
                 continue
             for entry in self._device.entries(header.policy, partition, header.hash):
                 is_meant = entry.timestamp == header.timestamp and entry.fragment == header.fragment
-                if is_meant and entry.kind is Kind.DATA and entry.position.volume != own:
+                # One that came again without its commit is another archive.
+                if is_meant and entry.kind is Kind.DATA and entry.durable and entry.position.volume != own:
                     return True
         return False
 
@@ -300,17 +359,26 @@ class Compactor:
                 begin = some[-1][0] + b"\0"
         return found
 
-    def _remove(self, volume: OpenVolume) -> None:
+    def _remove(self, number: int) -> None:
         """Remove a volume from which everything was copied. Raises OSError."""
         device = self._device
         # A volume without a row would be taken for one that was never indexed.
-        self._disk.unlink(device.volumes.path(volume.number))
+        self._disk.unlink(device.volumes.path(number))
         sync_directory(self._disk, device.volumes.directory)
-        device.change_index(lambda writing: rows.delete_volume(writing, volume.number))
-        device.volumes.forget(volume.number)
+        device.change_index(lambda writing: rows.delete_volume(writing, number))
+        device.volumes.forget(number)
 
     def __repr__(self) -> str:
         return f"Compactor({self._device!r})"
+
+
+def _loss(ranges: list[tuple[int, int]]) -> str:
+    """Return the reason for which a volume with lost ranges stays."""
+    count = sum(end - begin for begin, end in ranges)
+    return (
+        f"{count} bytes at {ranges[0][0]} have no record that can be read; when the objects are whole "
+        "elsewhere, remove it with swift-object-volumes compact --accept-loss"
+    )
 
 
 def _items(begin: bytes, end: bytes, index: Index, _spaces: Spaces) -> list[tuple[bytes, bytes]]:

@@ -89,7 +89,7 @@ class PackedDevice:
         self._notice = notice
         for parent in make_directories(disk, self.directory, below=path):
             sync_directory(disk, parent)
-        self.volumes = Volumes(disk, self.directory, device_path=path)
+        self.volumes = Volumes(disk, self.directory, device_path=path, notice=notice)
         self.locks = ObjectLocks(disk, f"{self.directory}/{_LOCK}", self._catch_up)
         #: True if records of this process are durable and could not be indexed.
         self._is_behind = False

@@ -31,6 +31,7 @@ from swift.store.packed.objects import PackedLoaded, Reader
 from swift.store.packed.place import Place
 from swift.store.packed.quarantine import quarantine
 from swift.store.packed.record import BadRecord, Kind
+from swift.store.packed.volumes import LostRanges
 from swift.store.reader import ANY_NAME
 
 #: Bytes of a body that are fed to a check at a time.
@@ -112,7 +113,9 @@ class PackedMaintenance:
         except FileNotFoundError:
             # It was compacted; its objects are in newer ones.
             return
-        for position, header in opened.volumes.scan(volume, 0):
+        lost = LostRanges()
+        for position, header in opened.volumes.scan(volume, 0, lost.add):
+            lost.pass_record(position, header)
             policy = by_index.get(header.policy)
             if policy is None:
                 continue
@@ -120,6 +123,10 @@ class PackedMaintenance:
                 # Metadata of POSTs is audited with the body.
                 if header.kind is Kind.DATA or all(entry.kind is not Kind.DATA for entry in spot.entries):
                     yield Location(device, str(spot.partition), policy, header.hash.hex())
+        if lost.unreadable_bytes:
+            self._devices.core.notice(
+                f"ERROR {lost.unreadable_bytes} bytes of {opened.volumes.path(volume.number)} cannot be read"
+            )
 
     def _audit_loaded(self, location: Location, loaded: PackedLoaded, full: bool, pace: Pace) -> AuditReport:
         found = self._files.found(location, loaded.state)

@@ -18,6 +18,9 @@ _DIRECTORY = "index"
 _LOCK = "closing"
 _USERS = "users"
 _TOKEN = "token"
+#: In the engine's directory on the device: where its index is, locked by all who use it.
+_PLACE = "index-path"
+_PLACE_BYTES_MAX = 4096
 _TOKEN_BYTES = 16
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
 
@@ -28,20 +31,27 @@ class DeviceIndex(LmdbIndex):
     Raises ``IndexFailed``, ``ConfigError``.
     """
 
-    def __init__(self, directory: str, boot_id: str, memory: str):
+    def __init__(self, directory: str, boot_id: str, memory: str, device_directory: str):
         self._memory_directory = memory
         self._directory_name = directory
-        self._users_fd = -1
+        self._device_directory = device_directory
+        self._users_fd = self._place_fd = -1
         try:
             os.makedirs(memory, exist_ok=True)
             check_owner(memory)
             with held(f"{memory}/{_LOCK}"):
+                self._place_fd = os.open(f"{device_directory}/{_PLACE}", _FLAGS, 0o600)
+                self._settle_place()
                 os.makedirs(directory, exist_ok=True)
                 self._users_fd = os.open(f"{directory}/{_USERS}", _FLAGS, 0o600)
                 self._join(_token(memory))
                 super().__init__(directory, boot_id, memory)
         except OSError as error:
+            self._let_go()
             raise IndexFailed(f"cannot open {directory}: {error}")
+        except BaseException:
+            self._let_go()
+            raise
 
     def _join(self, token: bytes) -> None:
         """Become one of the users of the index, who share the memory of this token.
@@ -57,24 +67,45 @@ class DeviceIndex(LmdbIndex):
             )
         fcntl.flock(self._users_fd, fcntl.LOCK_SH)
 
+    def _settle_place(self) -> None:
+        """Refuse another index than the one that others use for the device: neither would have all changes.
+
+        Raises ``ConfigError``, OSError.
+        """
+        fd, mine = self._place_fd, os.path.realpath(self._directory_name)
+        if _is_alone(fd):
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, os.fsencode(mine), 0)
+        fcntl.flock(fd, fcntl.LOCK_SH)
+        theirs = os.fsdecode(os.pread(fd, _PLACE_BYTES_MAX, 0))
+        if theirs != mine:
+            raise ConfigError(
+                f"other processes keep the index of {self._device_directory} in {theirs}, not in {mine}: "
+                "give all servers, daemons and commands of the node the same index_path in [packed]"
+            )
+
     def __del__(self) -> None:
         # Others of this process go on, or it ends.
-        fd, self._users_fd = self._users_fd, -1
-        if fd >= 0:
-            os.close(fd)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        fds = self._users_fd, self._place_fd
+        self._users_fd = self._place_fd = -1
+        for fd in fds:
+            if fd >= 0:
+                os.close(fd)
 
     def close(self, *, is_last: bool = False) -> None:
         """See ``Index``; this one knows itself if it is the last."""
-        fd, self._users_fd = self._users_fd, -1
-        if fd < 0:
+        if self._users_fd < 0:
             return
         try:
             with held(f"{self._memory_directory}/{_LOCK}"):
-                super().close(is_last=is_last or _is_alone(fd))
+                super().close(is_last=is_last or _is_alone(self._users_fd))
         except OSError as error:
             raise IndexFailed(str(error))
         finally:
-            os.close(fd)
+            self._let_go()
 
 
 def _token(memory: str) -> bytes:
@@ -86,6 +117,15 @@ def _token(memory: str) -> bytes:
             token = os.urandom(_TOKEN_BYTES)
             os.pwrite(fd, token, 0)
         return token
+    finally:
+        os.close(fd)
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[int]:
+    fd = os.open(path, _FLAGS, 0o600)
+    try:
+        yield fd
     finally:
         os.close(fd)
 
@@ -116,7 +156,7 @@ class IndexOpening:
             self._check_root()
         except OSError as error:
             raise IndexFailed(str(error))
-        return DeviceIndex(self.path(directory), self._disk.boot().id, self._memory(directory))
+        return DeviceIndex(self.path(directory), self._disk.boot().id, self._memory(directory), directory)
 
     def path(self, directory: str) -> str:
         """Return the directory of the index of the engine's directory on a device."""
@@ -142,14 +182,15 @@ class IndexOpening:
         os.makedirs(memory, exist_ok=True)
         check_owner(memory)
         os.makedirs(place, exist_ok=True)
-        with held(f"{memory}/{_LOCK}"):
-            fd = os.open(f"{place}/{_USERS}", _FLAGS, 0o600)
-            try:
-                if not _is_alone(fd):
-                    raise IndexInUse(f"other processes have {directory} open; stop them first")
-                yield
-            finally:
-                os.close(fd)
+        with (
+            held(f"{memory}/{_LOCK}"),
+            _opened(f"{place}/{_USERS}") as users,
+            # Others may keep the index elsewhere.
+            _opened(f"{directory}/{_PLACE}") as elsewhere,
+        ):
+            if not (_is_alone(users) and _is_alone(elsewhere)):
+                raise IndexInUse(f"other processes have {directory} open; stop them first")
+            yield
 
     def __repr__(self) -> str:
         return f"IndexOpening({self._settings.index_path or 'on devices'!r})"

@@ -3,10 +3,14 @@
 Records are indexed in any order: which of them are dead is said by the references of others, and which of the
 living count by their times. The records that a process syncs together are a batch, and it writes none before
 the last one is durable. So only the last batch of a volume can be torn, and only its bodies are read.
+
+A device may have ranges that it cannot read, or that are damaged. The records around them are indexed, and
+the index notes the ranges: what was there is missing until replication restores it.
 """
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from types import MappingProxyType
@@ -20,10 +24,19 @@ from swift.store.packed.changes import LiveBytes
 from swift.store.packed.entry import Entry, decode_entries, encode_entries, entry_of
 from swift.store.packed.record import ALIGNMENT, BadRecord, Header, Kind, Position, padded
 from swift.store.packed.rows import Spaces
-from swift.store.packed.volumes import Appender, OpenVolume, StoredRecord, Volumes
+from swift.store.packed.volumes import (
+    Appender,
+    LostRanges,
+    OpenVolume,
+    StoredRecord,
+    Volumes,
+    only_unreadable,
+)
 
 #: Records that are put into the index at a time.
 BATCH = 20_000
+#: A device with more that it cannot read, bytes, is failing, and not opened.
+UNREADABLE_BYTES_MAX = 1 << 20
 _NONE: Mapping[int, bool] = MappingProxyType({})
 _WITH_ENTRY = (Kind.DATA, Kind.META, Kind.TOMBSTONE)
 
@@ -74,6 +87,9 @@ class Recovery:
         self._refused: set[Position] = set()
         #: Volumes with something that does not count.
         self._closed: set[int] = set()
+        #: Ranges whose records are not indexed: volume, begin and end.
+        self._lost: list[tuple[int, int, int]] = []
+        self._unreadable_bytes = 0
 
     def rebuild(self, identity: bytes, unindexed: Mapping[int, bool] = _NONE) -> None:
         """Index every record of every volume; ``identity`` is that of the volumes.
@@ -85,17 +101,27 @@ class Recovery:
         numbers = self._volumes.numbers()
         if numbers:
             self._notice(f"making the index of {len(numbers)} volumes in {self._volumes.directory} again")
-        owned = []
+        #: Locked until all of them are indexed.
+        opened: list[OpenVolume] = []
+        failure: OSError | None = None
         for number in numbers:
             try:
                 locked = self._volumes.lock(number)
                 volume = locked or self._volumes.open_anew(number)
-            except (Damaged, FileNotFoundError) as error:
-                self._notice(str(error))
+            except FileNotFoundError:
                 continue
-            if locked is not None:
-                owned.append(locked)
+            except Damaged as error:
+                self._lose_volume(number, error)
+                continue
+            except OSError as error:
+                failure = only_unreadable(error)
+                self._lose_volume(number, error)
+                continue
+            opened.append(volume)
             self._scan(volume, 0, is_owned=locked is not None)
+        if failure is not None and not opened:
+            # The device fails as a whole.
+            raise failure
         self._flush()
         self._finish()
         with self._index.writing() as writing:
@@ -114,7 +140,11 @@ class Recovery:
             if number == mine or not self._has_tail(number, row.end):
                 continue
             # A volume whose owner lives is none of our business.
-            volume = self._volumes.lock(number)
+            try:
+                volume = self._volumes.lock(number)
+            except OSError as error:
+                self._notice(str(only_unreadable(error)))
+                continue
             if volume is not None:
                 self.replay(volume)
         unwanted, self._unwanted = self._unwanted, []
@@ -124,9 +154,12 @@ class Recovery:
         """Return True if anything but zeros may follow the end of the indexed records."""
         try:
             volume = self._volumes.open(number)
+            return has_tail(volume, end)
         except (Damaged, FileNotFoundError):
             return False
-        return has_tail(volume, end)
+        except OSError as error:
+            only_unreadable(error)
+            return True
 
     def replay(self, volume: OpenVolume) -> None:
         """Index the records behind the end of the indexed ones, in a volume that no other process writes."""
@@ -135,7 +168,7 @@ class Recovery:
             self._replay(volume, row.end)
             return
         # Its writing failed, and the process ended before it could disown them.
-        for position, header in self._volumes.scan(volume, row.end // ALIGNMENT):
+        for position, header in self._volumes.scan(volume, row.end // ALIGNMENT, LostRanges().add):
             if header.kind is not Kind.UNWANTED:
                 self._unwanted.append(Unwanted(header, position))
 
@@ -158,12 +191,17 @@ class Recovery:
     def _scan(self, volume: OpenVolume, start_unit: int, *, is_owned: bool) -> None:
         last: list[tuple[Position, Header]] = []
         end = max(start_unit, 1) * ALIGNMENT
-        for position, header in self._volumes.scan(volume, start_unit):
+        lost = LostRanges()
+        for position, header in self._volumes.scan(volume, start_unit, lost.add):
+            lost.pass_record(position, header)
+            if self._unreadable_bytes + lost.unreadable_bytes > UNREADABLE_BYTES_MAX:
+                break
             if last and header.batch_unit != last[0][1].batch_unit:
                 self._take_all(last)
                 last = []
             last.append((position, header))
             end = position.unit * ALIGNMENT + padded(header.total_bytes)
+        self._lose(volume, lost, last, is_owned=is_owned)
         torn = [each for each in last if each[0] not in self._never and not self._is_sound(volume, *each)]
         if torn and is_owned:
             self._unwanted.extend(Unwanted(header, position) for position, header in torn)
@@ -178,6 +216,66 @@ class Recovery:
         self._disk.fdatasync(volume.fd)
         self._ends[volume.number] = end
 
+    def _lose(
+        self,
+        volume: OpenVolume,
+        lost: LostRanges,
+        last: list[tuple[Position, Header]],
+        *,
+        is_owned: bool,
+    ) -> None:
+        """Note what a scan could not use; ``last`` is the last batch. Raises OSError if it is too much."""
+        torn_from = last[0][1].batch_unit * ALIGNMENT if last else 0
+        ranges = lost.merged(torn_from)
+        if not is_owned:
+            # Its owner has gone on meanwhile.
+            ranges = [each for each in ranges if not self._has_record(volume, each[0])]
+        if is_owned and len(lost.merged(torn_from=1 << 62)) > len(ranges):
+            # What is torn stays at the end.
+            self._closed.add(volume.number)
+        if volume.damage and last:
+            self._notice(volume.damage)
+            ranges.insert(0, (0, ALIGNMENT))
+        self._unreadable_bytes += lost.unreadable_bytes
+        if self._unreadable_bytes > UNREADABLE_BYTES_MAX:
+            raise OSError(
+                errno.EIO,
+                f"more than {UNREADABLE_BYTES_MAX} bytes cannot be read: the device is failing; replace it",
+                self._volumes.directory,
+            )
+        for begin, end in ranges:
+            self._lost.append((volume.number, begin, end))
+            if end > ALIGNMENT:
+                self._closed.add(volume.number)
+                self._notice_lost(volume.number, begin, end)
+
+    def _lose_volume(self, number: int, error: Exception) -> None:
+        """Note a volume of which nothing can be read."""
+        try:
+            if not self._volumes.is_file(number):
+                self._notice(str(error))
+                return
+            if self._volumes.is_blank(number):
+                return
+            size = self._volumes.size(number)
+        except FileNotFoundError:
+            return
+        self._notice(str(error))
+        self._closed.add(number)
+        self._lost.append((number, 0, size))
+        self._notice_lost(number, 0, size)
+
+    def _notice_lost(self, number: int, begin: int, end: int) -> None:
+        self._notice(
+            f"ERROR records of volume {number} in {self._volumes.directory} are lost, {end - begin} bytes at "
+            f"{begin}: objects may be missing or old on this device until replication restores them; see "
+            "swift-object-volumes verify"
+        )
+
+    def _has_record(self, volume: OpenVolume, offset: int) -> bool:
+        found = next(self._volumes.scan(volume, offset // ALIGNMENT, LostRanges().add), None)
+        return found is not None and found[0].unit * ALIGNMENT == offset
+
     def _is_sound(self, volume: OpenVolume, position: Position, header: Header) -> bool:
         offset = position.unit * ALIGNMENT
         try:
@@ -185,6 +283,9 @@ class Recovery:
             record.body()
         except BadRecord:
             return False
+        except OSError as error:
+            # It proves nothing; readers of the object get the error.
+            only_unreadable(error)
         return True
 
     def _take_all(self, records: Iterable[tuple[Position, Header]]) -> None:
@@ -247,12 +348,14 @@ class Recovery:
             for source, place, header in self._links:
                 if source not in self._never:
                     self._link(writing, place, header, live_bytes)
+            # Before others are gone: an archive that was purged may have come again without its commit.
+            for source, place, header in self._commits:
+                if source not in self._never:
+                    meant = self._committed_by(writing, place, header)
+                    self._change(writing, place, partial(_durable_at, meant), live_bytes)
             for source, place, position in self._gone:
                 if source not in self._never:
                     self._change(writing, place, partial(_unless_at, position), live_bytes)
-            for source, place, header in self._commits:
-                if source not in self._never:
-                    self._change(writing, place, partial(_committed, header), live_bytes)
             numbers = self._volumes.numbers()
             for number in self._closed.intersection(numbers):
                 live_bytes.close(number)
@@ -260,6 +363,10 @@ class Recovery:
                 if position.volume in numbers:
                     rows.set_unwanted(writing, position)
             live_bytes.write(writing, self._ends)
+            for number, begin, end in self._lost:
+                if number in numbers:
+                    rows.set_lost(writing, number, begin, end)
+        self._lost = []
         self._gone, self._commits, self._links, self._ends = [], [], [], {}
         self._closed.clear()
         self._refused.clear()
@@ -273,9 +380,35 @@ class Recovery:
             except (BadRecord, FileNotFoundError, Damaged):
                 # It was superseded and compacted.
                 continue
+            except OSError as error:
+                # The scan of its volume noted it.
+                only_unreadable(error)
+                continue
             linked = record.header
             entry = entry_of(linked, reference.position, padded(linked.total_bytes))
             self._add(writing, place, entry._replace(durable=linked.durable or header.durable), live_bytes)
+
+    def _committed_by(self, writing: Writing, place: _Place, header: Header) -> set[Position]:
+        """Return the positions of the archives that a commit is about.
+
+        Of several of the same time and index, a commit is about those that were written before it.
+        """
+        key = self._spaces.find(writing, place.policy, place.partition, place.hash)
+        entries = decode_entries((writing.get(key) if key else None) or b"")
+        meant = [entry for entry in entries if _is_meant(header, entry)]
+        if len(meant) > 1:
+            before = [each for each in meant if self._written_ns(each) <= header.written_ns]
+            meant = before or meant
+        return {entry.position for entry in meant}
+
+    def _written_ns(self, entry: Entry) -> int:
+        try:
+            return self._volumes.read(entry.position, 0).header.written_ns
+        except (BadRecord, FileNotFoundError, Damaged):
+            return 0
+        except OSError as error:
+            only_unreadable(error)
+            return 0
 
     def _change(
         self, writing: Writing, place: _Place, change: Callable[[Entry], Entry | None], live_bytes: LiveBytes
@@ -314,6 +447,11 @@ def _unless_at(position: Position, entry: Entry) -> Entry | None:
     return None if entry.position == position else entry
 
 
-def _committed(header: Header, entry: Entry) -> Entry:
-    is_meant = entry.timestamp == header.timestamp and entry.fragment == header.fragment
-    return entry._replace(durable=True) if is_meant and entry.kind is Kind.DATA else entry
+def _is_meant(header: Header, entry: Entry) -> bool:
+    """Return True if a commit may be about an entry."""
+    is_of_upload = entry.timestamp == header.timestamp and entry.fragment == header.fragment
+    return is_of_upload and entry.kind is Kind.DATA
+
+
+def _durable_at(positions: set[Position], entry: Entry) -> Entry:
+    return entry._replace(durable=True) if entry.position in positions else entry

@@ -21,12 +21,15 @@ _COMPLETE = META_SPACE + b"complete"
 _UNINDEXED = META_SPACE + b"u"
 _ADOPTED = META_SPACE + b"a"
 _UNWANTED = META_SPACE + b"x"
+_LOST = META_SPACE + b"l"
 _OWNER = META_SPACE + b"owner"
 _NUMBER = struct.Struct(">I")
 _PLACE = struct.Struct(">II")
 _VOLUME_ROW = struct.Struct(">QQ")
 #: Bit in the end of a volume that is closed.
 _CLOSED = 1 << 63
+_COUNT = struct.Struct(">Q")
+_LOST_ROW = struct.Struct(">IQ")
 _PARTITION_ROW = struct.Struct(">QQ")
 _SPACES_MAX = 254
 FORMAT = b"1"
@@ -78,8 +81,10 @@ def write_volume(writing: Writing, number: int, row: VolumeRow) -> None:
 
 
 def delete_volume(writing: Writing, number: int) -> None:
-    """Remove the row of a volume, and what is known of unwanted records in it."""
+    """Remove the row of a volume, and what is known of unwanted and lost records in it."""
     writing.delete(_VOLUME + _NUMBER.pack(number))
+    for begin, _end in lost_ranges(writing, number):
+        writing.delete(_LOST + _LOST_ROW.pack(number, begin))
     for unit in unwanted_units(writing, number):
         writing.delete(_UNWANTED + _PLACE.pack(number, unit))
 
@@ -100,6 +105,26 @@ def unwanted_units(index: ReadsIndex, number: int) -> set[int]:
     begin = _UNWANTED + _NUMBER.pack(number)
     found = _all(index, begin, _UNWANTED + _NUMBER.pack(number + 1))
     return {_PLACE.unpack(key[2:])[1] for key, _value in found}
+
+
+def set_lost(writing: Writing, number: int, begin: int, end: int) -> None:
+    """Note a range of a volume, bytes, whose records could not be indexed."""
+    writing.put(_LOST + _LOST_ROW.pack(number, begin), _COUNT.pack(end))
+
+
+def lost_ranges(index: ReadsIndex, number: int) -> list[tuple[int, int]]:
+    """Return the ranges of a volume, bytes, whose records could not be indexed."""
+    found = _all(index, _LOST + _NUMBER.pack(number), _LOST + _NUMBER.pack(number + 1))
+    return [(_LOST_ROW.unpack(key[2:])[1], _COUNT.unpack(value)[0]) for key, value in found]
+
+
+def lost_bytes(index: ReadsIndex) -> dict[int, int]:
+    """Return the bytes whose records could not be indexed, of the volumes that have any."""
+    lost: dict[int, int] = {}
+    for key, value in _all(index, _LOST, _LOST[:-1] + b"m"):
+        number, begin = _LOST_ROW.unpack(key[2:])
+        lost[number] = lost.get(number, 0) + _COUNT.unpack(value)[0] - begin
+    return lost
 
 
 def read_partition(index: ReadsIndex, policy: int, partition: int) -> PartitionRow | None:

@@ -50,6 +50,8 @@ class SpaceUse:
     live_bytes: int = 0
     dead_bytes: int = 0
     index_bytes: int = 0
+    #: Of volumes: what was there could not be indexed.
+    lost_bytes: int = 0
 
     def as_facts(self) -> dict[str, int]:
         """Return the numbers by name."""
@@ -73,6 +75,7 @@ class PackedSpace:
             sum(min(use.live, use.end) for use in uses),
             sum(use.dead for use in uses),
             opened.read_index(lambda index, _spaces: index.size_bytes()),
+            sum(use.lost for use in uses),
         )
 
     @effort(Effort.AUDIT)

@@ -20,7 +20,7 @@ from swift.store.packed.device import PackedDevice
 from swift.store.packed.entry import META_SPACE, Entry, decode_entries, object_hash_of
 from swift.store.packed.record import ALIGNMENT, BadRecord, Header, Position, padded
 from swift.store.packed.rows import Spaces
-from swift.store.packed.volumes import OpenVolume, StoredRecord
+from swift.store.packed.volumes import LostRanges, OpenVolume, StoredRecord, only_unreadable
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +75,17 @@ class Verifier:
                 yield Flaw(number, 0, "", str(error))
                 continue
             self.report.volumes += 1
-            found = set()
-            for position, header in self._device.volumes.scan(volume, 0):
+            if volume.damage:
+                yield Flaw(number, 0, "", volume.damage)
+            found, lost, torn_from = set(), LostRanges(), 0
+            for position, header in self._device.volumes.scan(volume, 0, lost.add):
+                lost.pass_record(position, header)
                 found.add(position.unit)
+                torn_from = header.batch_unit * ALIGNMENT
                 yield from self._check(volume, position, header)
+            for begin, end in lost.merged(torn_from):
+                reason = f"{end - begin} bytes have no record that can be read"
+                yield Flaw(number, begin // ALIGNMENT, "", reason)
             yield from self._lost(number, (unit for unit in indexed.get(number, ()) if unit not in found))
 
     def _indexed(self, numbers: list[int]) -> dict[int, array[int]]:
@@ -99,15 +106,16 @@ class Verifier:
             for entry in entries:
                 if entry.position in wanted and not self._is_there(entry):
                     where = entry.position
-                    name = object_hash_of(key).hex()
-                    yield Flaw(
-                        number, where.unit, name, f"the index has {entry.name}, but no record is there"
-                    )
+                    reason = f"the index has {entry.name}, but no record can be read there"
+                    yield Flaw(number, where.unit, object_hash_of(key).hex(), reason)
 
     def _is_there(self, entry: Entry) -> bool:
         try:
             self._device.read(entry, 0)
         except (BadRecord, Damaged, FileNotFoundError):
+            return False
+        except OSError as error:
+            only_unreadable(error)
             return False
         return True
 
@@ -127,6 +135,8 @@ class Verifier:
             # It may have died, and its body become a hole, since the look into the index.
             if any(self._compactor.spots(position, header)):
                 yield Flaw(volume.number, position.unit, name, str(error))
+        except OSError as error:
+            yield Flaw(volume.number, position.unit, name, f"it cannot be read: {only_unreadable(error)}")
         policy = self._policies.get(header.policy)
         if not header.external or policy is None:
             return

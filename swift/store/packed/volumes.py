@@ -15,8 +15,9 @@ import struct
 import threading
 import zlib
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from typing import NamedTuple
 
 from swift.base.errors import LockTimeout, NoSpace
 from swift.platform.devices import NO_SPACE_ERRORS
@@ -44,6 +45,8 @@ from swift.store.packed.record import (
 #: Magic, nonce, number, checksum of what is before it.
 _VOLUME = struct.Struct("<8s8sII")
 _MAGIC = b"SWPACKV1"
+#: Attribute of the file of a volume: a copy of its header, for the day on which that cannot be read.
+HEADER_ATTRIBUTE = "user.swift.volume"
 FIRST_UNIT = 1
 _IDENTITY = "identity"
 IDENTITY_BYTES = 16
@@ -55,6 +58,10 @@ AHEAD_BYTES = 4 << 20
 OPEN_MAX = 256
 #: Bytes of a read while a volume is scanned.
 SCAN_BYTES = 4 << 20
+#: Errors of a range that cannot be read, while the rest may be.
+UNREADABLE_ERRORS = (errno.EIO, errno.ENODATA)
+#: A bad sector takes so much with it, bytes.
+_BLOCK = 4096
 _zeros = memoryview(bytes(1 << 20))
 
 
@@ -63,15 +70,68 @@ def volume_name(number: int) -> str:
     return f"{number:08d}.volume"
 
 
+class Lost(NamedTuple):
+    """A range of a volume, bytes, that cannot be read or has no record where one must have been."""
+
+    begin: int
+    end: int
+    #: True for an error of the device, False for damage.
+    is_unreadable: bool
+
+
+class LostRanges:
+    """The ranges of one volume that its scan could not use."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[int, bool], Lost] = {}
+
+    def add(self, lost: Lost) -> None:
+        """Note a range; blocks may be met twice."""
+        self._found[lost.begin, lost.is_unreadable] = lost
+
+    def pass_record(self, position: Position, header: Header) -> None:
+        """Forget what lies within the body of a sound record: its readers get the error."""
+        begin = position.unit * ALIGNMENT + header.prefix_bytes
+        end = position.unit * ALIGNMENT + padded(header.total_bytes)
+        for key, lost in list(self._found.items()):
+            if lost.is_unreadable and begin <= lost.begin and lost.end <= end:
+                del self._found[key]
+
+    @property
+    def unreadable_bytes(self) -> int:
+        """Bytes that the device could not read, bodies left out."""
+        ranges = _merged(lost for lost in self._found.values() if lost.is_unreadable)
+        return sum(end - begin for begin, end in ranges)
+
+    def merged(self, torn_from: int) -> list[tuple[int, int]]:
+        """Return begin and end of what is lost, bytes; gaps of a batch that begins at ``torn_from`` are not.
+
+        A power cut tears the last batch of a volume, which was not acknowledged then.
+        """
+        return _merged(lost for lost in self._found.values() if lost.is_unreadable or lost.begin < torn_from)
+
+
+def _merged(ranges: Iterable[Lost]) -> list[tuple[int, int]]:
+    merged: list[tuple[int, int]] = []
+    for begin, end, _is_unreadable in sorted(ranges):
+        if merged and begin <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(merged[-1][1], end)
+        else:
+            merged.append((begin, end))
+    return merged
+
+
 class OpenVolume:
     """A volume that is open; closed when its last user lets go of it."""
 
-    __slots__ = ("fd", "nonce", "number", "_disk")
+    __slots__ = ("fd", "nonce", "number", "damage", "_disk")
 
-    def __init__(self, disk: Disk, number: int, fd: int, nonce: bytes):
+    def __init__(self, disk: Disk, number: int, fd: int, nonce: bytes, damage: str = ""):
         self.number = number
         self.fd = fd
         self.nonce = nonce
+        #: Fault of the header; the records are read nevertheless, but nothing may be appended.
+        self.damage = damage
         self._disk = disk
 
     def __del__(self) -> None:
@@ -147,8 +207,16 @@ class StoredRecord:
 class Volumes:
     """The volumes in a directory of a device, as this process reads them."""
 
-    def __init__(self, disk: Disk, directory: str, *, device_path: str):
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        *,
+        device_path: str,
+        notice: Callable[[str], None] = lambda _text: None,
+    ):
         self.directory = directory
+        self._notice = notice
         self._disk = disk
         self._device_path = device_path
         self._open: OrderedDict[int, OpenVolume] = OrderedDict()
@@ -200,6 +268,8 @@ class Volumes:
                 return volume
         before_blocking()
         volume = self.open_anew(number)
+        if volume.damage:
+            self._notice(volume.damage)
         with self._mutex:
             self._open[number] = volume
             if len(self._open) > OPEN_MAX:
@@ -212,16 +282,64 @@ class Volumes:
         try:
             if not stat.S_ISREG(self._disk.fstat(fd).st_mode):
                 raise Damaged(f"{self.path(number)} is no regular file")
-            head = self._disk.pread(fd, _VOLUME.size, 0)
-            if len(head) < _VOLUME.size:
-                raise Damaged(f"{self.path(number)} is too short for a volume")
-            magic, nonce, found, checksum = _VOLUME.unpack(head)
-            if magic != _MAGIC or found != number or zlib.crc32(head[:-4]) != checksum:
-                raise Damaged(f"{self.path(number)} is no volume of number {number}")
+            nonce, damage = self._identify(fd, number)
         except BaseException:
             self._disk.close(fd)
             raise
-        return OpenVolume(self._disk, number, fd, nonce)
+        return OpenVolume(self._disk, number, fd, nonce, damage)
+
+    def _identify(self, fd: int, number: int) -> tuple[bytes, str]:
+        """Return the nonce of a volume, and what is wrong with its header; raises ``Damaged``, OSError."""
+        path = self.path(number)
+        failure: OSError | None = None
+        try:
+            found = _parse_volume(self._disk.pread(fd, _VOLUME.size, 0))
+        except OSError as error:
+            found, failure = None, only_unreadable(error)
+        problem = ""
+        if found is None:
+            problem = f"the header of {path} " + (f"cannot be read: {failure}" if failure else "is damaged")
+            with suppress(OSError):
+                found = _parse_volume(self._disk.getxattr(fd, HEADER_ATTRIBUTE))
+        if found is None:
+            with suppress(OSError):
+                nonce = _nonce_of_first(self._disk.pread(fd, _BLOCK, FIRST_UNIT * ALIGNMENT))
+                found = None if nonce is None else (nonce, number)
+        if found is None:
+            # An error of the device proves nothing.
+            raise failure or Damaged(f"{problem}, and no copy of it is left")
+        if found[1] != number:
+            raise Damaged(f"{path} is no volume of number {number}")
+        if not problem:
+            return found[0], ""
+        return found[0], f"{problem}; its records are read: compact it (swift-object-volumes compact)"
+
+    def is_file(self, number: int) -> bool:
+        """Return True unless something else has the name of a volume. Raises FileNotFoundError, OSError."""
+        return stat.S_ISREG(self._disk.stat(self.path(number), follow_symlinks=False).st_mode)
+
+    def is_blank(self, number: int) -> bool:
+        """Return True if nothing but zeros follows the header: a power cut ended its creation.
+
+        Raises FileNotFoundError, OSError.
+        """
+        fd = self._disk.open(self.path(number), _FLAGS)
+        try:
+            at = ALIGNMENT
+            while piece := self._disk.pread(fd, len(_zeros), at):
+                if any(piece):
+                    return False
+                at += len(piece)
+        except OSError as error:
+            only_unreadable(error)
+            return False
+        finally:
+            self._disk.close(fd)
+        return True
+
+    def size(self, number: int) -> int:
+        """Return the size of the file of a volume, bytes. Raises FileNotFoundError, OSError."""
+        return self._disk.stat(self.path(number)).st_size
 
     def _open_file(self, number: int) -> int:
         path = self.path(number)
@@ -278,7 +396,9 @@ class Volumes:
             lock_descriptor(self._disk, fd, self.path(number), 0.0)
             nonce = os.urandom(NONCE_BYTES)
             head = _VOLUME.pack(_MAGIC, nonce, number, 0)[:-4]
-            write_at(self._disk, fd, head + struct.pack("<I", zlib.crc32(head)), 0)
+            header = head + struct.pack("<I", zlib.crc32(head))
+            write_at(self._disk, fd, header, 0)
+            self._disk.setxattr(fd, HEADER_ATTRIBUTE, header)
             self._disk.fsync(fd)
             self._sync_names()
         except BaseException as error:
@@ -296,10 +416,11 @@ class Volumes:
             sync_directory(self._disk, directory)
 
     def take(self, number: int) -> OpenVolume | None:
-        """Return a volume like ``lock``, durable in its directory; raises OSError."""
+        """Return a volume to append to, like ``lock``, durable in its directory; raises OSError."""
         volume = self.lock(number)
-        if volume is not None:
-            self._sync_names()
+        if volume is None or volume.damage:
+            return None
+        self._sync_names()
         return volume
 
     def lock(self, number: int) -> OpenVolume | None:
@@ -311,34 +432,72 @@ class Volumes:
             return None
         return volume if self._disk.fstat(volume.fd).st_nlink else None
 
-    def scan(self, volume: OpenVolume, start_unit: int) -> Iterator[tuple[Position, Header]]:
+    def scan(
+        self, volume: OpenVolume, start_unit: int, lost: Callable[[Lost], None] | None = None
+    ) -> Iterator[tuple[Position, Header]]:
         """Yield the sound headers of a volume from a unit on, with their positions; raises OSError.
 
-        What is no record, or a torn one, is passed over. Bodies are not checked.
+        What is no record, or a torn one, is passed over and told to ``lost`` when a record follows it. With
+        ``lost``, so is what cannot be read. Bodies are not checked.
         """
         size = self._disk.fstat(volume.fd).st_size
         offset = max(start_unit, FIRST_UNIT) * ALIGNMENT
-        begin, window = 0, b""
+        begin, window, sound = 0, b"", offset
         while offset + HEADER_BYTES <= size:
             if offset < begin or offset + HEADER_BYTES > begin + len(window):
                 begin, length = offset, min(SCAN_BYTES, size - offset)
                 # Reading in order alone asks for little at a time.
                 self._disk.prefetch(volume.fd, offset, length)
-                window = volume.read(offset, length)
+                window, is_cut = self._read_window(volume, offset, length, lost)
                 if len(window) < HEADER_BYTES:
-                    return
+                    if not is_cut:
+                        return
+                    offset = (offset + len(window)) // _BLOCK * _BLOCK + _BLOCK
+                    continue
             at = offset - begin
             if not may_begin(window, at, volume.nonce):
                 offset = begin + _next_candidate(window, at, volume.nonce)
                 continue
-            header = self._header_at(volume, offset, window, at)
+            header = self._header_at(volume, offset, window, at, lost)
             if header is None:
                 offset += ALIGNMENT
                 continue
+            if sound < offset and lost is not None:
+                lost(Lost(sound, offset, False))
             yield Position(volume.number, offset // ALIGNMENT), header
             offset += padded(header.total_bytes)
+            sound = offset
 
-    def _header_at(self, volume: OpenVolume, offset: int, window: bytes, at: int) -> Header | None:
+    def _read_window(
+        self, volume: OpenVolume, offset: int, length: int, lost: Callable[[Lost], None] | None
+    ) -> tuple[bytes, bool]:
+        """Return bytes from an offset on; True if they end at a block that cannot be read."""
+        while True:
+            try:
+                return volume.read(offset, length), False
+            except OSError as error:
+                if lost is None:
+                    raise
+                only_unreadable(error)
+                if length > _BLOCK * 16:
+                    length //= 2
+                    continue
+            break
+        pieces, at = b"", offset
+        while at < offset + length:
+            end = at // _BLOCK * _BLOCK + _BLOCK
+            try:
+                pieces += volume.read(at, end - at)
+            except OSError as error:
+                only_unreadable(error)
+                lost(Lost(at, end, True))
+                return pieces, True
+            at = end
+        return pieces, False
+
+    def _header_at(
+        self, volume: OpenVolume, offset: int, window: bytes, at: int, lost: Callable[[Lost], None] | None
+    ) -> Header | None:
         try:
             data: bytes | memoryview = memoryview(window)[at:]
             needed = header_bytes(data)
@@ -346,6 +505,12 @@ class Volumes:
                 data = volume.read(offset, needed)
             return parse_header(data, volume.nonce)
         except (BadRecord, ValueError):
+            return None
+        except OSError as error:
+            if lost is None:
+                raise
+            only_unreadable(error)
+            lost(Lost(offset, offset + needed, True))
             return None
 
     def close(self) -> None:
@@ -368,6 +533,31 @@ def _next_candidate(window: bytes, at: int, nonce: bytes) -> int:
             return max(last - ALIGNMENT * 2, at + ALIGNMENT)
         if found % ALIGNMENT == 0:
             return found
+
+
+def only_unreadable(error: OSError) -> OSError:
+    """Return an error of bytes that the device cannot read; raise any other one."""
+    if error.errno not in UNREADABLE_ERRORS:
+        raise error
+    return error
+
+
+def _parse_volume(header: bytes) -> tuple[bytes, int] | None:
+    """Return the nonce and the number that the header of a volume tells; None if it is damaged."""
+    if len(header) != _VOLUME.size:
+        return None
+    magic, nonce, number, checksum = _VOLUME.unpack(header)
+    is_right = magic == _MAGIC and zlib.crc32(header[:-4]) == checksum
+    return (bytes(nonce), int(number)) if is_right else None
+
+
+def _nonce_of_first(data: bytes) -> bytes | None:
+    """Return the nonce of the first record of a volume: no body before it can pretend to be one."""
+    nonce = data[4 : 4 + NONCE_BYTES]
+    try:
+        return nonce if parse_header(data, nonce).batch_unit == FIRST_UNIT else None
+    except (BadRecord, ValueError):
+        return None
 
 
 def _as_no_space(error: OSError) -> Exception:

@@ -9,8 +9,9 @@ import pytest
 
 from swift.cli.object_volumes import main
 from swift.operations.volumes import rebuild_index
+from swift.store.api import ABSENT
 from swift.store.packed.opening import IndexInUse
-from test.contract.test_store import GOLD, NOW_S, delete, key_of, put, read, ts
+from test.contract.test_store import GOLD, NOW, NOW_S, delete, key_of, put, read, ts
 from test.unit.operations.test_repacking import PackedNodeBench
 
 
@@ -80,9 +81,10 @@ def test_verify_finds_damaged_bodies_lost_records_and_lost_files(node, say):
     path.unlink()
     (report,) = say("verify", code=2)
     found = {flaw["hash"]: flaw["reason"] for flaw in report["flaws"]}
-    assert set(found) == {key.hash for key in keys[1:]}
+    assert set(found) == {"", *(key.hash for key in keys[1:])}
+    assert "bytes have no record" in found[""]
     assert "checksum of the body" in found[keys[1].hash]
-    assert "no record is there" in found[keys[2].hash]
+    assert "no record can be read there" in found[keys[2].hash]
     assert found[keys[3].hash] == f"{path} is gone"
 
 
@@ -127,6 +129,34 @@ def test_compact_returns_the_space_of_volumes_above_a_dead_part(node, say):
     assert [(each["volume"], each["is_removed"], each["copied"]) for each in reports] == [(1, True, 3)]
     assert [volume["volume"] for volume in say("list")] == [2]
     assert read(first.store, key_of("o0")) == b"x" * 1500
+
+
+def test_a_volume_with_lost_records_is_listed_and_removed_only_when_the_loss_is_accepted(node, say):
+    lost, kept = key_of("lost"), key_of("kept")
+    for key in (lost, kept):
+        put(node.store, key, ts(NOW_S), b"x" * 500)
+    device, entry = node.store.devices.device("sda"), entry_of(node, lost)
+    with open(device.volumes.path(1), "r+b") as file:
+        file.write(b"\0" * 64)
+        file.seek(entry.position.unit * 64 + 20)
+        file.write(b"\0" * 64)
+    node.opened.close()
+    for path in node.root.rglob("*.mdb"):
+        path.unlink()
+    node.opened = node.open()
+    node.store = node.opened.store
+    assert node.store.stat(lost, NOW).kind == ABSENT
+    blocker = node.store.devices.device("sda").volumes.lock(1)
+    put(node.store, key_of("other"), ts(NOW_S), b"y")
+    del blocker
+    (volume, _newest) = say("list")
+    assert volume["lost"] > 64
+    (report,) = say("compact", "--volume", "1")
+    assert not report["is_removed"] and "--accept-loss" in report["reason"]
+    (report,) = say("compact", "--volume", "1", "--accept-loss")
+    assert report["is_removed"] and read(node.store, kept) == b"x" * 500
+    volumes = say("list")
+    assert all(volume["lost"] == 0 and volume["volume"] != 1 for volume in volumes)
 
 
 def test_an_index_is_made_again_only_while_no_other_process_uses_it(node, say):

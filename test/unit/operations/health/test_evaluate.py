@@ -115,6 +115,15 @@ def test_devices_whose_volumes_are_mostly_dead_are_told(view):
     assert health.as_json()["packed_devices"][f"{HOSTS[0]}/sdb"]["dead"] == 5 * 10**9
 
 
+def test_devices_with_lost_records_are_told(view):
+    snapshot = heard_of()
+    snapshot.packed[HOSTS[0]] = {
+        "sda": PackedSpaceReport(40, 10**9, 0, 10**6, 4096),
+        "sdb": PackedSpaceReport(40, 10**9, 0, 10**6),
+    }
+    assert texts(health_of(view, snapshot)) == ["1 device with lost records: 10.0.0.1/sda (4096 bytes)"]
+
+
 def test_what_is_old_full_or_differs_is_told(view):
     snapshot = heard_of()
     snapshot.replication["object", HOSTS[0]] = {"replication_last": NOW_S - 86400}

@@ -198,7 +198,7 @@ def test_volumes_of_packed_devices_are_added_up(ask):
     said = {
         (1, "/recon/compactor/object"): {
             "object_packed_devices": {
-                "sda": {"volumes": 3, "live_bytes": 20, "dead_bytes": 10, "index_bytes": 1},
+                "sda": {"volumes": 3, "live_bytes": 20, "dead_bytes": 10, "index_bytes": 1, "lost_bytes": 64},
                 "sdb": {"volumes": 1, "live_bytes": 5, "dead_bytes": 0, "index_bytes": 1},
             }
         },
@@ -206,4 +206,5 @@ def test_volumes_of_packed_devices_are_added_up(ask):
     }
     facts, _lines = ask("packed", said)
     assert (facts["packed_volumes"]["total"], facts["packed_dead_bytes"]["total"]) == (4, 10)
+    assert facts["packed_lost_bytes"]["total"] == 64
     assert not BY_SWITCH["packed"].in_all

@@ -10,6 +10,7 @@ import pytest
 from swift.store.api import LIVE, ReadOptions, SyncedVersion
 from swift.store.packed.compaction import Compactor, volume_uses
 from swift.store.packed.device import PackedRules
+from swift.store.packed.record import ALIGNMENT, Kind
 from test.contract.test_maintenance import at
 from test.contract.test_store import (
     EC,
@@ -136,6 +137,52 @@ def test_a_volume_with_a_damaged_live_record_stays(bench):
     assert bench.store.stat(KEYS[0], NOW).kind == LIVE
 
 
+@pytest.mark.parametrize("key", KEYS[:2], ids=["gold", "ec"])
+def test_replication_sees_what_a_lossy_rebuild_misses_and_restores_it(bench, key):
+    """The hashes of a device that lost a record differ from those of the others."""
+    for second in range(3):
+        put(bench.store, KEYS[2], ts(NOW_S + second), b"other", fragment=None)
+        put(bench.store, key, ts(NOW_S + second), b"x" * 500, fragment=None if key.policy is GOLD else 3)
+    before = bench.store.hashes("sda", "7", key.policy)
+    (entry,) = [entry for entry in bench.entries(key) if entry.kind is Kind.DATA]
+    put(bench.store, KEYS[4], ts(NOW_S + 9), b"the last batch may be torn, others not")
+    with open(bench.device.volumes.path(entry.position.volume), "r+b") as file:
+        file.seek(entry.position.unit * ALIGNMENT + 30)
+        file.write(b"damage")
+    bench.reopen(without_index=True)
+    assert bench.store.hashes("sda", "7", key.policy) != before
+    assert bench.store.space.use("sda").lost_bytes > 500
+    if key.policy is GOLD:
+        put(bench.store, key, ts(NOW_S + 2), b"x" * 500)
+    else:
+        put(bench.store, key, ts(NOW_S + 2), b"x" * 500, fragment=3)
+    assert bench.store.stat(key, NOW).timestamp == ts(NOW_S + 2)
+    bench.store.devices.rules = PackedRules(8192, 16384)
+    for round_ in range(8):
+        put(bench.store, KEYS[6], ts(NOW_S + 20 + round_), os.urandom(3000))
+    first, *_others = bench.compact_all()
+    assert "--accept-loss" in first.reason and not first.is_removed
+    report = Compactor(bench.store.core.disk, bench.device).compact(1, accepts_loss=True)
+    assert report.is_removed and bench.store.space.use("sda").lost_bytes == 0
+    assert read(bench.store, key, options=ANY_ARCHIVE) == b"x" * 500
+    assert read(bench.store, KEYS[2]) == b"other"
+
+
+def test_a_volume_with_a_live_record_that_a_scan_does_not_find_stays(bench):
+    """It would be gone with the volume; the index still knows of it."""
+    put(bench.store, KEYS[0], ts(NOW_S), b"x" * 500)
+    (entry,) = bench.entries(KEYS[0])
+    for second in range(10):
+        put(bench.store, KEYS[2], ts(NOW_S + second), os.urandom(3000))
+    with open(bench.device.volumes.path(entry.position.volume), "r+b") as file:
+        file.seek(entry.position.unit * ALIGNMENT + 30)
+        file.write(b"damage")
+    first, *_others = bench.compact_all()
+    assert not first.is_removed and "lost" not in first.reason
+    report = Compactor(bench.store.core.disk, bench.device).compact(1, accepts_loss=True)
+    assert not report.is_removed and "were not found" in report.reason
+
+
 def test_large_dead_bodies_become_holes(bench):
     bench.store.devices.rules = PackedRules(1 << 20, 8 << 20)
     bench.reopen_rules = None
@@ -149,3 +196,10 @@ def test_large_dead_bodies_become_holes(bench):
     assert 290_000 < punched <= 300_000
     assert os.stat(path).st_blocks < before
     assert read(bench.store, KEYS[0]) == b"new" and len(read(bench.store, KEYS[2])) == 100_000
+
+
+def test_a_volume_whose_creation_was_cut_short_has_no_holes(bench):
+    put(bench.store, KEYS[0], ts(NOW_S), b"body")
+    (number,) = bench.device.volumes.numbers()
+    open(bench.device.volumes.path(number + 1), "wb").close()
+    assert Compactor(bench.store.core.disk, bench.device).punch(number + 1) == 0

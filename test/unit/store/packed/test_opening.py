@@ -8,13 +8,14 @@ import pytest
 
 from swift.base.errors import ConfigError
 from swift.platform.disk import Disk
-from swift.store.lmdbindex import IndexFailed
-from swift.store.packed.opening import DeviceIndex, IndexOpening
+from swift.store.lmdbindex import IndexFailed, IndexReplaced
+from swift.store.packed.opening import DeviceIndex, IndexInUse, IndexOpening
 from swift.store.packed.settings import PackedSettings
 
 
 def opened(root, memory="memory", boot="boot"):
-    return DeviceIndex(str(root / "index"), boot, str(root / memory))
+    (root / "packed").mkdir(exist_ok=True)
+    return DeviceIndex(str(root / "index"), boot, str(root / memory), str(root / "packed"))
 
 
 def put(index):
@@ -52,6 +53,8 @@ def test_processes_that_do_not_share_memory_do_not_share_an_index(tmp_path):
 
 def test_indexes_are_on_their_devices_or_in_a_directory_each(tmp_path):
     state = str(tmp_path / "state")
+    for name in ("sda", "sdb", "sdc"):
+        (tmp_path / name / "packed").mkdir(parents=True)
     on_device = IndexOpening(PackedSettings(state_path=state), Disk())(str(tmp_path / "sda/packed"))
     assert list((tmp_path / "sda/packed/index").glob("*.mdb"))
     (tmp_path / "ssd").mkdir()
@@ -70,3 +73,55 @@ def test_no_index_is_made_where_its_file_system_is_not_mounted(tmp_path):
     with pytest.raises(OSError, match="mount its file system"), opening.unused(str(tmp_path / "sda/packed")):
         pass
     assert not (tmp_path / "ssd").exists()
+
+
+@pytest.mark.parametrize("states", [("state", "state"), ("state", "other")])
+@pytest.mark.parametrize("paths", [("", "ssd"), ("ssd", ""), ("ssd", "ssd2")])
+def test_processes_that_keep_the_index_of_a_device_elsewhere_are_refused(tmp_path, paths, states):
+    """Each would change its own, and miss what the others change."""
+    directory = tmp_path / "sda/packed"
+    directory.mkdir(parents=True)
+    for name in filter(None, paths):
+        (tmp_path / name).mkdir()
+    first, second = (
+        IndexOpening(
+            PackedSettings(state_path=str(tmp_path / state), index_path=path and str(tmp_path / path)), Disk()
+        )
+        for path, state in zip(paths, states, strict=True)
+    )
+    index, again = first(str(directory)), first(str(directory))
+    put(index)
+    with pytest.raises(ConfigError, match="same index_path") as raised:
+        second(str(directory))
+    assert "\n" not in str(raised.value) and first.path(str(directory)) in str(raised.value)
+    with pytest.raises(IndexInUse), second.unused(str(directory)):
+        pass
+    assert again.get(b"key") == b"value"
+    index.close()
+    again.close()
+    with second.unused(str(directory)):
+        pass
+    second(str(directory)).close()
+
+
+def test_a_discarded_index_is_taken_by_nobody_and_a_new_one_is_empty(tmp_path):
+    index, other = opened(tmp_path), opened(tmp_path)
+    put(index)
+    assert other.get(b"key") == b"value"
+    index.discard()
+    assert not index.is_current() and not other.is_current()
+    with pytest.raises(IndexReplaced):
+        other.check()
+    new = opened(tmp_path)
+    assert new.get(b"key") is None and new.identity != index.identity
+    put(new)
+    # What is left of the old one changes nothing.
+    with other.writing() as writing:
+        writing.put(b"key", b"old")
+    assert new.get(b"key") == b"value" and new.is_current()
+    for each in (index, other, new):
+        each.close()
+    assert len(list((tmp_path / "index").glob("*.mdb"))) == 1
+    again = opened(tmp_path, boot="another")
+    assert again.get(b"key") == b"value"
+    again.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from swift.base.timestamp import Timestamp
@@ -10,7 +12,7 @@ from swift.store.packed.entry import decode_entries
 from swift.store.packed.record import ALIGNMENT, Header, Kind, Position, Record, Reference
 from swift.store.packed.recovery import Recovery, has_tail
 from swift.store.packed.rows import Spaces
-from swift.store.packed.volumes import Appender, Volumes, write_at
+from swift.store.packed.volumes import HEADER_ATTRIBUTE, Appender, Volumes, write_at
 from test.sim.packedworld import Machine, Process
 from test.sim.powercut import SimulatedDisk
 from test.sim.test_powercut import TOP
@@ -44,6 +46,7 @@ class Bench:
         self.appenders = {}
         self.index = self.machine.open_index(self.process)
         self.unwanted = []
+        self.notices = []
 
     def append(self, *batch, volume=1):
         """Write records as one batch; return their positions."""
@@ -72,7 +75,7 @@ class Bench:
 
     def recovery(self, never=()):
         volumes = Volumes(self.process, DIRECTORY, device_path=TOP)
-        return Recovery(self.process, volumes, self.index, Spaces(), lambda _text: None, never)
+        return Recovery(self.process, volumes, self.index, Spaces(), self.notices.append, never)
 
     def rebuild(self, never=()):
         recovery = self.recovery(never)
@@ -286,11 +289,112 @@ def test_zeros_are_no_tail(bench):
     assert not has_tail(volume, bench.appenders[1].end)
 
 
-def test_a_file_that_is_no_volume_is_passed_over(bench):
+# --- damage and sectors that cannot be read -----------------------------------------------------------
+
+
+def test_records_count_although_the_header_of_their_volume_is_damaged(bench):
+    position = bench.append(data(1))
+    write_at(bench.machine.disk, bench.appenders[1].volume.fd, b"x", 0)
+    bench.leave()
+    assert bench.rebuild().positions() == [position]
+    assert rows.lost_ranges(bench.index, 1) == [(0, ALIGNMENT)]
+    assert any("the header of" in text for text in bench.notices)
+
+
+def test_a_volume_whose_creation_was_cut_short_has_lost_nothing(bench):
+    bench.append(data(1))
+    bench.volumes.create()
+    bench.machine.disk.truncate(bench.machine.disk.open(bench.volumes.path(2), os.O_RDWR), 0)
+    bench.leave()
+    bench.rebuild()
+    assert rows.lost_bytes(bench.index) == {} and len(bench.positions()) == 1
+
+
+def test_a_volume_of_which_nothing_is_left_is_told(bench):
     position = bench.append(data(1))
     bench.append(data(2), volume=2)
-    write_at(bench.machine.disk, bench.appenders[2].volume.fd, b"x", 0)
+    write_at(bench.machine.disk, bench.appenders[2].volume.fd, bytes(8), 0)
+    write_at(bench.machine.disk, bench.appenders[2].volume.fd, b"x", ALIGNMENT + 20)
+    bench.machine.disk.setxattr(bench.volumes.path(2), HEADER_ATTRIBUTE, b"x")
     assert bench.rebuild().positions() == [position]
+    assert rows.lost_bytes(bench.index)[2] >= ALIGNMENT
+    assert bench.row(2).is_closed
+    assert any(text.startswith("ERROR records of volume 2") for text in bench.notices)
+
+
+@pytest.mark.parametrize("fault", ["damaged", "unreadable"])
+def test_what_is_lost_of_a_volume_is_told_and_the_rest_counts(bench, fault):
+    large = Record(data(2).header, b"metadata", bytes(9000))
+    records = [bench.append(large) for _ in range(4)]
+    lost = records[2]
+    if fault == "damaged":
+        fd = bench.appenders[1].volume.fd
+        write_at(bench.machine.disk, fd, b"x", lost.unit * ALIGNMENT + 40)
+    else:
+        sector = lost.unit * ALIGNMENT // 4096 * 4096
+        bench.machine.spoil(bench.volumes.path(1), sector, sector + 4096)
+    bench.leave()
+    bench.rebuild()
+    assert bench.positions() == [each for each in records if each != lost]
+    assert rows.is_complete(bench.index)
+    ((begin, end),) = rows.lost_ranges(bench.index, 1)
+    assert begin <= lost.unit * ALIGNMENT < end
+    assert bench.row().is_closed, "what a scan cannot read must not be appended to"
+    assert [text.startswith("ERROR records of volume 1") for text in bench.notices].count(True) == 1
+
+
+def test_a_body_that_cannot_be_read_leaves_its_record_in_the_index(bench):
+    """Readers get the error of the device; the object does not look deleted, also not in the last batch."""
+    first = bench.append(Record(data(1).header, b"metadata", bytes(20000)))
+    last = bench.append(Record(data(2).header, b"metadata", bytes(20000)))
+    for position in (first, last):
+        begin = position.unit * ALIGNMENT + 8192
+        bench.machine.spoil(bench.volumes.path(1), begin // 4096 * 4096, begin // 4096 * 4096 + 4096)
+    bench.leave()
+    assert bench.rebuild().positions() == [first, last]
+    assert rows.lost_bytes(bench.index) == {} and bench.unwanted == []
+
+
+def test_a_gap_in_the_last_batch_is_torn_and_stays_the_last(bench):
+    old = bench.append(data(1))
+    torn, sound = bench.append(data(2), data(3))
+    fd = bench.appenders[1].volume.fd
+    write_at(bench.machine.disk, fd, bytes(64), torn.unit * ALIGNMENT)
+    bench.leave()
+    assert bench.rebuild().positions() == [old, sound]
+    assert rows.lost_bytes(bench.index) == {} and bench.row().is_closed
+
+
+def test_a_device_that_fails_as_a_whole_is_not_taken_for_an_empty_one(bench):
+    bench.append(data(1))
+    bench.machine.disk.setxattr(bench.volumes.path(1), HEADER_ATTRIBUTE, b"x")
+    bench.machine.spoil(bench.volumes.path(1), 0, 1 << 30)
+    bench.leave()
+    with pytest.raises(OSError):
+        bench.rebuild()
+    assert not rows.is_complete(bench.index)
+
+
+def test_a_device_with_very_much_that_cannot_be_read_is_failing(bench):
+    bench.append(data(1))
+    fd = bench.appenders[1].volume.fd
+    bench.machine.disk.truncate(fd, 4 << 20)
+    bench.machine.spoil(bench.volumes.path(1), 4096, 4 << 20)
+    bench.leave()
+    with pytest.raises(OSError, match="failing"):
+        bench.rebuild()
+
+
+def test_a_tail_that_cannot_be_read_does_not_keep_a_device_from_being_opened(bench):
+    position = bench.append(Record(data(1).header, b"metadata", bytes(9000)))
+    bench.rebuild()
+    end = bench.row().end
+    bench.machine.spoil(bench.volumes.path(1), end // 4096 * 4096, end // 4096 * 4096 + 4096)
+    bench.leave()
+    for _ in range(2):
+        bench.replay()
+    assert bench.positions() == [position]
+    assert bench.row().is_closed and rows.lost_bytes(bench.index)[1] > 0
 
 
 def test_making_it_again_twice_changes_nothing(bench):

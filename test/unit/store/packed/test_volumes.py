@@ -15,7 +15,7 @@ from swift.base.timestamp import Timestamp
 from swift.platform.disk import Disk
 from swift.store.errors import Damaged
 from swift.store.packed.record import ALIGNMENT, HEADER_BYTES, BadRecord, Header, Kind, Position, Record
-from swift.store.packed.volumes import SCAN_BYTES, Appender, Volumes, write_at
+from swift.store.packed.volumes import HEADER_ATTRIBUTE, SCAN_BYTES, Appender, LostRanges, Volumes, write_at
 from test.sim.packedworld import Machine, Process, broken, no_space
 from test.sim.powercut import SimulatedDisk
 from test.sim.test_powercut import TOP
@@ -98,12 +98,84 @@ def test_a_volume_that_could_not_be_created_leaves_no_file(bench):
 
 
 def test_a_file_that_is_no_volume_is_damage_and_not_locked(bench):
-    volume = bench.volumes.create()
-    bench.overwrite(volume, 3, b"x")
+    path = f"{DIRECTORY}/00000001.volume"
+    bench.volumes.create()
+    bench.machine.disk.unlink(path)
+    bench.machine.disk.close(bench.machine.disk.open(path, os.O_RDWR | os.O_CREAT))
     with pytest.raises(Damaged):
         bench.open().open(1)
-    del volume
     assert bench.open().lock(1) is None
+    assert bench.open().is_blank(1)
+
+
+@pytest.mark.parametrize("fault", ["damaged", "unreadable"])
+@pytest.mark.parametrize("copy", ["attribute", "first record"])
+def test_records_are_read_although_the_header_of_the_volume_is_lost(bench, fault, copy):
+    volume, _appender = bench.filled(b"one", b"two")
+    path = bench.volumes.path(1)
+    if copy == "first record":
+        bench.machine.disk.setxattr(path, HEADER_ATTRIBUTE, b"x")
+    if fault == "damaged":
+        bench.overwrite(volume, 3, b"x")
+    else:
+        bench.machine.spoil(path, 0, ALIGNMENT)
+    del volume, _appender
+    notices = []
+    found = Volumes(Process(bench.machine), DIRECTORY, device_path=TOP, notice=notices.append)
+    assert bench.seconds(found.open(1)) == [1, 2]
+    assert len(notices) == 1 and path in notices[0] and "compact" in notices[0]
+    assert found.lock(1) is not None
+    assert found.take(1) is None, "nothing more may be appended"
+
+
+def test_a_header_that_cannot_be_read_proves_no_damage(bench):
+    """Else readers would quarantine every object of the volume."""
+    bench.filled(b"one")
+    bench.machine.spoil(bench.volumes.path(1), 0, 4096)
+    bench.machine.disk.setxattr(bench.volumes.path(1), HEADER_ATTRIBUTE, b"x")
+    with pytest.raises(OSError, match="I/O|Input/output"):
+        bench.open().open(1)
+
+
+def test_a_client_cannot_make_up_the_nonce_of_a_volume(bench):
+    """A body that looks like a record is never the first one."""
+    fake = record(b"secret").encode(b"x" * 8, 1)
+    volume, _appender = bench.filled(bytes(64 * 3) + fake)
+    bench.machine.disk.setxattr(bench.volumes.path(1), HEADER_ATTRIBUTE, b"x")
+    bench.overwrite(volume, 3, b"x")
+    bench.overwrite(volume, ALIGNMENT, b"x")
+    with pytest.raises(Damaged):
+        bench.open().open(1)
+
+
+def test_a_scan_tells_what_it_could_not_read_and_goes_on(bench):
+    volume, _appender = bench.filled(*[b"%d" % each * 3000 for each in range(1, 9)])
+    units = [unit for unit, _header in bench.scan(volume)]
+    sector = units[3] * ALIGNMENT // 4096 * 4096
+    bench.machine.spoil(bench.volumes.path(1), sector, sector + 4096)
+    volumes, lost = bench.open(), LostRanges()
+    found = []
+    for position, header in volumes.scan(volumes.open(1), 0, lost.add):
+        lost.pass_record(position, header)
+        found.append(position.unit)
+    gone = [unit for unit in units if sector <= unit * ALIGNMENT < sector + 4096]
+    assert gone and found == [unit for unit in units if unit not in gone]
+    ((begin, end),) = lost.merged(1 << 62)
+    assert begin <= gone[0] * ALIGNMENT and end > gone[-1] * ALIGNMENT
+    assert lost.unreadable_bytes == 4096
+    with pytest.raises(OSError):
+        list(volumes.scan(volumes.open(1), 0))
+
+
+def test_an_error_within_a_body_is_not_a_lost_record(bench):
+    volume, _appender = bench.filled(b"a", bytes(20000), b"c")
+    bench.machine.spoil(bench.volumes.path(1), 8192, 12288)
+    volumes, lost, found = bench.open(), LostRanges(), []
+    for position, header in volumes.scan(volumes.open(1), 0, lost.add):
+        lost.pass_record(position, header)
+        found.append(int(header.timestamp.seconds))
+    assert found == [1, 2, 3] and lost.merged(1 << 62) == [] and lost.unreadable_bytes == 0
+    assert volume.number == 1
 
 
 def test_a_volume_that_took_the_name_of_another_is_damage(bench):
