@@ -103,9 +103,10 @@ class Recovery:
             self._notice(f"making the index of {len(numbers)} volumes in {self._volumes.directory} again")
         #: Locked until all of them are indexed.
         opened: list[OpenVolume] = []
-        failure: OSError | None = None
         for number in numbers:
             try:
+                # An error of the device proves no damage: without all of a volume's records it would show
+                # old states of its objects.
                 locked = self._volumes.lock(number)
                 volume = locked or self._volumes.open_anew(number)
             except FileNotFoundError:
@@ -113,15 +114,8 @@ class Recovery:
             except Damaged as error:
                 self._lose_volume(number, error)
                 continue
-            except OSError as error:
-                failure = only_unreadable(error)
-                self._lose_volume(number, error)
-                continue
             opened.append(volume)
             self._scan(volume, 0, is_owned=locked is not None)
-        if failure is not None and not opened:
-            # The device fails as a whole.
-            raise failure
         self._flush()
         self._finish()
         with self._index.writing() as writing:
