@@ -339,6 +339,7 @@ def measure(bench: LimitedSite, contestant: str, sets: Sequence[int]) -> None:
     shutil.rmtree(bench.root / "ssd" / "cache0", ignore_errors=True)
     if contestant == PACKED:
         shutil.rmtree(bench.root / "n0" / "sd0" / "objects")
+        (bench.root / "ssd" / "packed").mkdir()
         fill(bench, list(bench.objects), sets[-1], PACKED)
     with serving(bench, contestant, bench.port, is_limited=True):
         # The first request opens the tier, so that somebody is there who sees what happens.
