@@ -144,7 +144,8 @@ def read_packed(
             metadata = decode_metadata(record.metadata)
             digest = ""
             if check_etag and "ETag" in metadata:
-                digest = hashlib.md5(record.body(), usedforsecurity=False).hexdigest()
+                # Damage is shown, not refused, as it is of files.
+                digest = hashlib.md5(record.raw_body(), usedforsecurity=False).hexdigest()
             content = ObjectFileContent(metadata, _path_of(metadata), header.body_bytes, digest)
             yield PackedObjectContent(content, facts, found)
     finally:
