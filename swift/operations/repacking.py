@@ -130,6 +130,9 @@ def states(node: PackedNode, devices: Sequence[str], policies: Sequence[str]) ->
                 yield {**row, "state": FILES, "packed": 0, "files": None, "partitions_unindexed": None}
                 continue
             use = engine_use(node.devices, device, policy)
+            if engine == FILES and not use.packed:
+                yield {**row, "state": FILES, "packed": 0, "files": None, "partitions_unindexed": None}
+                continue
             yield {**row, "state": use.state, **asdict(use)}
 
 

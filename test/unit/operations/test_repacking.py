@@ -102,6 +102,15 @@ def test_the_engine_of_the_policy_must_be_packed(node, say):
     assert not (node.root / "srv/sda/packed").exists()
 
 
+def test_a_policy_of_files_beside_a_packed_one_is_reported_as_files(node, say):
+    node.fill()
+    put(node.files, key_of("archive", EC), ts(NOW_S), b"x", fragment=0)
+    text = (node.root / "swift.conf").read_text()
+    (node.root / "swift.conf").write_text(text.replace("erasure_coding.packed", "erasure_coding.fs"))
+    say("--to", "packed")
+    assert states(say) == {"gold": "packed", "ec": "files"}
+
+
 def test_volumes_with_objects_are_not_removed(node, say):
     node.fill()
     say("--to", "packed")
