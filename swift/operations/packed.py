@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from swift.base.clock import SystemClock
 from swift.base.errors import ConfigError
@@ -16,7 +16,7 @@ from swift.obj.settings import ObjectSettings
 from swift.platform.devices import Devices
 from swift.platform.privileges import drop_privileges
 from swift.policy.policy import Policy
-from swift.runtime.service.processes import RunningProcess, processes, program_name
+from swift.runtime.service.processes import RunningProcess, processes, program_name, shares_mounts
 from swift.store.packed.conf import packed_settings_of
 from swift.store.packed.device import DIRECTORY, PackedDevice
 from swift.store.packed.devices import PackedDevices
@@ -39,6 +39,8 @@ class PackedNode:
         conf = read_section(conf_path, "app:object-server")
         storage = StorageSettings.parse(conf)
         settings = ObjectSettings.parse(conf)
+        # Other mounts are another host's, e.g. a container's; later this process may not read them.
+        self._running = [each for each in _object_servers() if shares_mounts(each.pid)]
         drop_privileges(ServerSettings.parse(conf).user)
         self.cluster = cluster_of(conf)
         self._conf_path = conf_path
@@ -108,10 +110,8 @@ class PackedNode:
         before_s = time.time() - changed_s
         return [
             each
-            for each in (processes() if running is None else running)
-            if each.age_s > before_s
-            and program_name(each) == _SERVER
-            and conf in map(os.path.realpath, each.arguments)
+            for each in (self._running if running is None else running)
+            if each.age_s > before_s and conf in map(os.path.realpath, each.arguments)
         ]
 
     def close(self) -> None:
@@ -120,6 +120,10 @@ class PackedNode:
 
     def __repr__(self) -> str:
         return f"PackedNode({self.disks!r})"
+
+
+def _object_servers() -> Iterator[RunningProcess]:
+    return (each for each in processes() if program_name(each) == _SERVER)
 
 
 def engine_option(policy: Policy, engine: str) -> str:
