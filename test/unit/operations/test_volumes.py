@@ -132,6 +132,13 @@ def test_dump_shows_an_object_by_name_and_by_hash_and_the_records_of_a_volume(no
     assert "no volume 9 is on sda" in say("dump", "9", code=1)
 
 
+def test_dump_names_the_file_of_a_large_object(node, say):
+    put(node.store, key_of("o"), ts(NOW_S), b"x" * 5000)
+    (path,) = (node.root / "srv").rglob("*.data")
+    (record,) = say("dump", str(key_of("o").path))
+    assert record["is_external"] and record["file"] == str(path)
+
+
 def test_compact_returns_the_space_of_volumes_above_a_dead_part(node, say):
     for number in range(30):
         put(node.store, key_of(f"o{number % 3}"), ts(NOW_S + number), b"x" * 1500)
