@@ -81,7 +81,8 @@ class ProgramStarter:
             self._thread = ThreadPoolExecutor(1, "supervisor")
         began = self._thread.submit(
             subprocess.Popen,
-            args if args[0] != "-m" else (sys.executable, *args),
+            # A folder of another swift, e.g. a checkout of OpenStack Swift, may be the working directory.
+            args if args[0] != "-m" else (sys.executable, "-P", *args),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

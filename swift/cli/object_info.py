@@ -22,14 +22,13 @@ from swift.config.commandline import CommandLine
 from swift.http import fields
 from swift.operations.info import Located, locate, metadata_lines
 from swift.operations.packed import CONFIG, PackedNode
-from swift.operations.volumes import find_hash, object_versions, record_facts
+from swift.operations.volumes import external_file, find_hash, object_versions, record_facts
 from swift.platform.disk import Disk
 from swift.platform.regularfiles import IrregularFile, open_regular
 from swift.policy.policy import Policy
 from swift.ring.ringfile import load_table
 from swift.ring.view import RingView
 from swift.runtime.service.services import SWIFT_DIR
-from swift.store.layout import partition_dir, suffix_of
 from swift.store.lmdbindex import IndexFailed
 from swift.store.metadata import BadMetadata, Metadata, decode_metadata, read_metadata
 
@@ -136,15 +135,15 @@ def read_packed(
             found = node.cluster.policies.get(header.policy)
             facts = record_facts(node, record.position, header)
             if header.external and found is not None:
-                parent = partition_dir(opened.path, found, str(header.partition))
-                path = f"{parent}/{suffix_of(header.hash.hex())}/{header.hash.hex()}/{header.name}"
+                path = external_file(opened, found, header)
                 content = read_object_file(path, check_etag=check_etag)
                 yield PackedObjectContent(content, {**facts, "file": path}, found)
                 continue
             metadata = decode_metadata(record.metadata)
             digest = ""
             if check_etag and "ETag" in metadata:
-                digest = hashlib.md5(record.body(), usedforsecurity=False).hexdigest()
+                # Damage is shown, not refused, as it is of files.
+                digest = hashlib.md5(record.raw_body(), usedforsecurity=False).hexdigest()
             content = ObjectFileContent(metadata, _path_of(metadata), header.body_bytes, digest)
             yield PackedObjectContent(content, facts, found)
     finally:

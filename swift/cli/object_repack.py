@@ -17,6 +17,7 @@ from swift.operations.repacking import (
     FILES,
     PACKED,
     RepackJob,
+    check_servers,
     convert,
     jobs_of,
     next_steps,
@@ -45,10 +46,12 @@ def make_parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--to", choices=(PACKED, FILES), help="engine that is to keep the objects")
-    what.add_argument("--status", action="store_true", help="show how far each device and policy is")
+    what.add_argument(
+        "--status", action="store_true", help="show how far each device and policy of this node is"
+    )
     add("-c", "--conf", default=CONFIG, help="configuration of the object server (%(default)s)")
     add("--device", action="append", default=[], help="only this device; may be repeated")
-    add("--policy", action="append", default=[], help="only this policy; may be repeated")
+    add("--policy", action="append", default=[], help="only this policy, by name or index; may be repeated")
     add("--rate", type=float, default=0.0, help="objects per second, of all devices together; 0: no limit")
     add("--workers", type=int, default=1, help="devices that are converted at the same time (%(default)s)")
     add("--format", choices=("text", "json"), default="text", help="how to report")
@@ -125,6 +128,8 @@ def _remove_volumes(node: PackedNode, args: argparse.Namespace) -> int:
 
 def _convert(node: PackedNode, args: argparse.Namespace) -> int:
     jobs = jobs_of(node, args.to, args.device, args.policy)
+    if args.to == PACKED:
+        check_servers(node)
     stop = threading.Event()
 
     def request_stop(_number: int, _frame: FrameType | None) -> None:

@@ -45,14 +45,15 @@ def _chosen(node: PackedNode, args: argparse.Namespace) -> list[str]:
     Raises ``SwiftError`` when none has.
     """
     names = _names(node, args)
-    if not args.volume:
-        return names
-    found = [name for name in names if not set(args.volume).isdisjoint(node.open(name).volumes.numbers())]
+    return _with_volumes(node, names, args.volume) if args.volume else names
+
+
+def _with_volumes(node: PackedNode, names: Sequence[str], volumes: Sequence[int]) -> list[str]:
+    """Return the devices that have one of these volumes; raises ``SwiftError`` when none has."""
+    found = [name for name in names if not set(volumes).isdisjoint(node.open(name).volumes.numbers())]
     if not found:
-        numbers = ", ".join(map(str, sorted(args.volume)))
-        raise SwiftError(
-            f"no volume {numbers} is on {', '.join(names) or 'any device'}; list tells which are"
-        )
+        numbers = ", ".join(map(str, sorted(volumes)))
+        raise SwiftError(f"no volume {numbers} is on {', '.join(names) or 'any device'}; see {NAME} list")
     return found
 
 
@@ -61,18 +62,20 @@ def _verify(node: PackedNode, args: argparse.Namespace) -> Iterator[Facts]:
         device = node.open(name)
         verifier = Verifier(node.store.core, device, node.cluster.policies, SteadyPace(args.rate))
         numbers = args.volume or device.volumes.numbers()
-        flaws = [{**asdict(flaw), "device": name} for flaw in verifier.run(numbers)]
+        flaws = [{"device": name, **flaw.as_facts()} for flaw in verifier.run(numbers)]
         yield {"device": name, **asdict(verifier.report), "flaws": flaws}
 
 
 def _dump(node: PackedNode, args: argparse.Namespace) -> Iterator[Facts]:
     is_number = args.what.isascii() and args.what.isdigit() and len(args.what) <= 8
-    for name in _names(node, args):
-        device = node.open(name)
-        if is_number:
-            yield from volume_records(node, device, int(args.what), metadata=args.metadata)
-        else:
-            object_hash = find_hash(node, args.what)
+    if is_number:
+        for name in _with_volumes(node, _names(node, args), [int(args.what)]):
+            for facts in volume_records(node, node.open(name), int(args.what), metadata=args.metadata):
+                yield {"device": name, **facts}
+    else:
+        object_hash = find_hash(node, args.what)
+        for name in _names(node, args):
+            device = node.open(name)
             for facts in object_records(node, device, object_hash, node.policies(args.policy)):
                 yield {"device": name, **facts}
 
@@ -134,7 +137,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     compact = verbs.add_parser(
         "compact",
-        help="copy what is live of volumes to others and remove them",
+        help="copy what is live of volumes to others and remove them; exit 1 if a named one stays",
         epilog="example: swift-object-volumes compact --dead-percent 30 --rate 20000000",
     )
     rebuild = verbs.add_parser(
@@ -150,7 +153,7 @@ def make_parser() -> argparse.ArgumentParser:
         )
     for each in (verify, compact):
         each.add_argument(
-            "--volume", type=int, action="append", default=[], help="only this number; repeatable"
+            "--volume", type=int, action="append", default=[], help="only this volume; may be repeated"
         )
         each.add_argument("--rate", type=float, default=0.0, help="bytes per second; 0: no limit")
     dump.add_argument("what", help="number of a volume, ACCOUNT/CONTAINER/OBJECT, or a hash")
@@ -165,13 +168,13 @@ def make_parser() -> argparse.ArgumentParser:
     compact.add_argument(
         "--accept-loss",
         action="store_true",
-        help="also remove volumes with ranges that cannot be read, after what can be was copied",
+        help="also remove volumes with lost ranges, after everything that can be read was copied",
     )
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; return 0 done, 1 errors, 2 flaws found."""
+    """Run the command; return 0 done, 1 errors or a named volume that stays, 2 flaws found."""
     parser = make_parser()
     args = parser.parse_args(argv)
     if getattr(args, "rate", 0.0) < 0 or not 0 <= getattr(args, "dead_percent", 0.0) <= 100:
@@ -188,18 +191,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.format == "json":
         print(json.dumps(found, indent=2))
     else:
-        _print_table(args.verb, found)
-    return EXIT_FLAWS if any(facts.get("flaws") for facts in found) else 0
+        _print_table(args, found)
+    if any(facts.get("flaws") for facts in found):
+        return EXIT_FLAWS
+    # The operator named the volumes that are to go.
+    stays = args.verb == "compact" and args.volume and not all(facts["is_removed"] for facts in found)
+    return EXIT_ERROR if stays else 0
 
 
-def _print_table(verb: str, found: Sequence[Facts]) -> None:
+def _print_table(args: argparse.Namespace, found: Sequence[Facts]) -> None:
     for facts in found:
-        flaws = facts.pop("flaws", None)
-        print("  ".join(f"{name}={_shown(value)}" for name, value in facts.items()))
+        print("  ".join(f"{name}={_shown(value)}" for name, value in facts.items() if name != "flaws"))
+        flaws = facts.get("flaws")
         for flaw in flaws if isinstance(flaws, list) else ():
-            print(f"  volume {flaw['volume']} unit {flaw['unit']} {flaw['hash']}: {flaw['reason']}")
-    if not found:
-        print("no object matches" if verb == "dump" else "no volumes")
+            name = f" {flaw['hash']}" if flaw["hash"] else ""
+            print(f"  volume {flaw['volume']} offset {flaw['offset']}{name}: {flaw['reason']}")
+    if found:
+        return
+    if args.verb == "dump":
+        print("no object matches")
+    elif args.verb == "compact":
+        print(f"nothing to do: no volume is dead to {args.dead_percent:g} % or more")
+    else:
+        print("no volumes")
 
 
 def _shown(value: object) -> str:

@@ -424,6 +424,9 @@ def make_parser() -> argparse.ArgumentParser:
     add.add_argument("--reason", required=True, help="what why and list are to show")
     for each in (listing, why, restore, purge, add):
         each.add_argument(
+            "-c", "--config", default=argparse.SUPPRESS, help="configuration of the object server"
+        )
+        each.add_argument(
             "--format", choices=("text", "json"), default=argparse.SUPPRESS, help="how to report"
         )
     return parser

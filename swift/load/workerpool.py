@@ -50,7 +50,7 @@ class WorkerPool:
         self._messages: queue.SimpleQueue[tuple[int, str]] = queue.SimpleQueue()
         self._children = [
             subprocess.Popen(
-                [sys.executable, "-m", "swift.load.worker"],
+                [sys.executable, "-P", "-m", "swift.load.worker"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,

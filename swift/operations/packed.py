@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from swift.base.clock import SystemClock
 from swift.base.errors import ConfigError
-from swift.compose import cluster_of
+from swift.compose import SWIFT_DIR, cluster_of
 from swift.config.common import ServerSettings, StorageSettings
 from swift.config.files import read_section
 from swift.obj.settings import ObjectSettings
 from swift.platform.devices import Devices
 from swift.platform.privileges import drop_privileges
 from swift.policy.policy import Policy
+from swift.runtime.service.processes import RunningProcess, processes, program_name, shares_mounts
 from swift.store.packed.conf import packed_settings_of
 from swift.store.packed.device import DIRECTORY, PackedDevice
 from swift.store.packed.devices import PackedDevices
@@ -23,6 +24,7 @@ from swift.store.packed.engine import PackedStore
 from swift.store.registry import EngineParts, packed_store
 
 CONFIG = "/etc/swift/object-server.conf"
+_SERVER = "swift-object-server"
 #: Longest pause without a look at whether to stop, seconds.
 _PAUSE_S = 0.2
 
@@ -37,8 +39,12 @@ class PackedNode:
         conf = read_section(conf_path, "app:object-server")
         storage = StorageSettings.parse(conf)
         settings = ObjectSettings.parse(conf)
+        # Other mounts are another host's, e.g. a container's; later this process may not read them.
+        self._running = [each for each in _object_servers() if shares_mounts(each.pid)]
         drop_privileges(ServerSettings.parse(conf).user)
         self.cluster = cluster_of(conf)
+        self._conf_path = conf_path
+        self._swift_conf = os.path.join(conf.get("swift_dir", SWIFT_DIR), "swift.conf")
         self.settings = packed_settings_of(conf_path)
         self.disks = Devices(storage.devices, mount_check=storage.mount_check)
         store = packed_store(
@@ -95,12 +101,29 @@ class PackedNode:
             raise ConfigError(f"{device} has no volumes: the packed engine was not used on it")
         return self.devices.device(device)
 
+    def outdated_servers(self, running: Iterable[RunningProcess] | None = None) -> list[RunningProcess]:
+        """Return object servers of this configuration that are older than the last change of swift.conf.
+
+        They may use another engine for a policy. Raises OSError.
+        """
+        conf, changed_s = os.path.realpath(self._conf_path), os.stat(self._swift_conf).st_mtime
+        before_s = time.time() - changed_s
+        return [
+            each
+            for each in (self._running if running is None else running)
+            if each.age_s > before_s and conf in map(os.path.realpath, each.arguments)
+        ]
+
     def close(self) -> None:
         """Close all devices."""
         self.store.close()
 
     def __repr__(self) -> str:
         return f"PackedNode({self.disks!r})"
+
+
+def _object_servers() -> Iterator[RunningProcess]:
+    return (each for each in processes() if program_name(each) == _SERVER)
 
 
 def engine_option(policy: Policy, engine: str) -> str:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 
 from swift.base.errors import SwiftError
 from swift.operations.packed import PackedNode, SteadyPace, engine_option
 from swift.policy.policy import Policy
+from swift.runtime.service.processes import RunningProcess
 from swift.store.lmdbindex import IndexFailed
 from swift.store.packed.device import DIRECTORY
 from swift.store.packed.opening import IndexOpening
@@ -53,6 +54,20 @@ def jobs_of(node: PackedNode, to: str, devices: Sequence[str], policies: Sequenc
     if refused and (policies or not served):
         raise RepackRefused(f"policy {refused[0].name}: {_reason(to, refused[0])}")
     return [RepackJob(device, policy) for device in node.device_names(devices) for policy in served]
+
+
+def check_servers(node: PackedNode, running: Iterable[RunningProcess] | None = None) -> None:
+    """Refuse to make records that a running object server would not see.
+
+    Raises ``RepackRefused``, OSError.
+    """
+    outdated = node.outdated_servers(running)
+    if outdated:
+        pids = ", ".join(str(each.pid) for each in outdated)
+        raise RepackRefused(
+            f"swift.conf was changed after the object server (pid {pids}) was started, so it may serve only "
+            f"files; {_RESTART}, then run this again"
+        )
 
 
 def _reason(to: str, policy: Policy) -> str:
@@ -130,6 +145,9 @@ def states(node: PackedNode, devices: Sequence[str], policies: Sequence[str]) ->
                 yield {**row, "state": FILES, "packed": 0, "files": None, "partitions_unindexed": None}
                 continue
             use = engine_use(node.devices, device, policy)
+            if engine == FILES and not use.packed:
+                yield {**row, "state": FILES, "packed": 0, "files": None, "partitions_unindexed": None}
+                continue
             yield {**row, "state": use.state, **asdict(use)}
 
 

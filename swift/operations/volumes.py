@@ -10,6 +10,7 @@ from functools import partial
 from swift.base.errors import ConfigError
 from swift.operations.packed import PackedNode
 from swift.policy.policy import Policy
+from swift.store.layout import partition_dir, suffix_of
 from swift.store.lmdbindex import Index
 from swift.store.metadata import BadMetadata, decode_metadata
 from swift.store.packed import rows
@@ -150,7 +151,16 @@ def object_records(
                 continue
             # An archive became durable after its record was written.
             facts = {**record_facts(node, entry.position, record.header), "name": entry.name}
+            policy = node.cluster.policies.get(record.header.policy)
+            if record.header.external and policy is not None:
+                facts["file"] = external_file(device, policy, record.header)
             yield {**facts, "metadata": metadata_of(record), "problem": problem}
+
+
+def external_file(device: PackedDevice, policy: Policy, header: Header) -> str:
+    """Return the path of the file that has the body of a record."""
+    parent, hash_hex = partition_dir(device.path, policy, str(header.partition)), header.hash.hex()
+    return f"{parent}/{suffix_of(hash_hex)}/{hash_hex}/{header.name}"
 
 
 def _entries_of(object_hash: bytes, policies: list[int], index: Index, spaces: Spaces) -> list[list[Entry]]:

@@ -35,7 +35,7 @@ def fetch_in_process(
     options: Mapping[str, str],
     key_ids: Sequence[str],
     *,
-    command: Sequence[str] = (sys.executable, "-m", fetching.__name__),
+    command: Sequence[str] = (sys.executable, "-P", "-m", fetching.__name__),
     timeout_s: float = FETCH_TIMEOUT_S,
 ) -> dict[str, bytes]:
     """Fetch secrets in a child process; raises ``ConfigError`` with the error of the service."""

@@ -69,6 +69,16 @@ def processes(proc: str = _PROC) -> Iterator[RunningProcess]:
             yield found
 
 
+def shares_mounts(pid: int, proc: str = _PROC) -> bool:
+    """Return True if a process sees the same files as this one; also if that is not known."""
+    try:
+        return os.readlink(f"{proc}/{pid}/ns/mnt") == os.readlink(f"{proc}/self/ns/mnt")
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+
+
 def program_name(running: RunningProcess) -> str:
     """Return the name of the command that runs: of the script that an interpreter runs, else of the file.
 

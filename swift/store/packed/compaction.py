@@ -111,7 +111,7 @@ class Compactor:
         """
         report = CompactionReport()
         if number >= max(self._device.volumes.numbers(), default=0):
-            report.reason = "it is the newest volume"
+            report.reason = "it is the newest volume; compact it after a write has begun another one"
             return report
         known = self._device.read_index(lambda index, _spaces: rows.lost_ranges(index, number))
         if not accepts_loss and any(end > ALIGNMENT for _begin, end in known):
@@ -149,7 +149,7 @@ class Compactor:
             return None
         volume = self._device.volumes.lock(number)
         if volume is None:
-            report.reason = "a process appends to it"
+            report.reason = "a process appends to it; compact it when the process has filled or closed it"
         return volume
 
     def _copy_all(

@@ -33,6 +33,11 @@ class Flaw:
     hash: str
     reason: str
 
+    def as_facts(self) -> dict[str, object]:
+        """Return all of it for programs, with the offset that a dump of the volume shows."""
+        offset = self.unit * ALIGNMENT
+        return {"volume": self.volume, "offset": offset, "hash": self.hash, "reason": self.reason}
+
 
 @dataclass(slots=True)
 class VerifyReport:

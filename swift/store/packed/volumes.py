@@ -312,7 +312,10 @@ class Volumes:
             raise Damaged(f"{path} is no volume of number {number}")
         if not problem:
             return found[0], ""
-        return found[0], f"{problem}; its records are read: compact it (swift-object-volumes compact)"
+        return found[0], (
+            f"{problem}; its records are read: run swift-object-volumes compact --volume {number}, after a "
+            "restart of the object services if a process appends to it"
+        )
 
     def is_file(self, number: int) -> bool:
         """Return True unless something else has the name of a volume. Raises FileNotFoundError, OSError."""

@@ -19,6 +19,7 @@ from swift.aio.supervisor import (
     PAUSE_MIN_S,
     STABLE_AFTER_S,
     AlreadyRunning,
+    ProgramStarter,
     RestartDelays,
     RunLock,
     Supervisor,
@@ -174,3 +175,16 @@ def test_a_process_that_dies_again_and_again_is_started_ever_more_rarely():
     assert waited[:4] == [PAUSE_MIN_S, 2 * PAUSE_MIN_S, 4 * PAUSE_MIN_S, 8 * PAUSE_MIN_S]
     assert waited[-1] == PAUSE_MAX_S
     assert pauses.after(now + STABLE_AFTER_S) == PAUSE_MIN_S
+
+
+@pytest.mark.process
+def test_programs_do_not_import_another_swift_from_the_working_directory(tmp_path, monkeypatch):
+    (tmp_path / "swift").mkdir()
+    (tmp_path / "swift" / "__init__.py").write_text("raise SystemExit(9)")
+    monkeypatch.chdir(tmp_path)
+    starter = ProgramStarter()
+    try:
+        with open(tmp_path / "log", "wb") as log:
+            assert starter.begin(("-m", "swift.aio.ports", "status", "x"), log).wait(30) == 0
+    finally:
+        starter.close()

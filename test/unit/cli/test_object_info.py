@@ -183,6 +183,16 @@ def test_packed_objects_are_shown_with_their_position(packed, capsys):
         assert facts["etag_is_valid"] and facts["record"]["volume"] == 1
 
 
+def test_a_damaged_packed_object_is_shown_with_the_checksum_that_it_has(packed, capsys):
+    key = key_of("damaged")
+    put(packed.opened.store, key, ts(NOW_S), b"x" * 100)
+    (path,) = (packed.root / "srv").rglob("*.volume")
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"x" * 100, b"x" * 99 + b"y"))
+    assert main(["-c", str(packed.conf), "-d", str(packed.root), "sda", str(key.path)]) == 0
+    assert "doesn't match file hash of" in capsys.readouterr().out
+
+
 def test_packed_objects_that_are_not_there_are_one_line(packed, capsys):
     packed.opened.devices.device("sda")
     words = ["-c", str(packed.conf), "-d", str(packed.root)]

@@ -11,7 +11,7 @@ from swift.base.clock import SystemClock
 from swift.base.entity import EntityPath
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import Timestamp
-from swift.cli.quarantine import main
+from swift.cli.quarantine import main, make_parser
 from swift.compose import cluster_of
 from swift.container.broker import ContainerBroker
 from swift.db import files
@@ -269,3 +269,8 @@ def test_packed_objects_that_are_not_there_are_not_added(packed_node):
     directory = packed_node.store.core.object_path(packed_node.key()).directory
     code, error = packed_node.with_config("add", directory, "--reason", "test")
     assert code == 1 and "is not in partition" in error
+
+
+def test_the_configuration_may_follow_the_command():
+    assert make_parser().parse_args(["list", "-c", "other.conf"]).config == "other.conf"
+    assert make_parser().parse_args(["-c", "other.conf", "list"]).config == "other.conf"

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import os
 import pwd
+import time
 
 import pytest
 
 from swift.base.clock import SystemClock
 from swift.cli.object_repack import main
 from swift.operations.packed import PackedNode, engine_option
-from swift.operations.repacking import PACKED, convert, jobs_of
+from swift.operations.repacking import PACKED, RepackRefused, check_servers, convert, jobs_of
 from swift.platform.devices import Devices
+from swift.runtime.service.processes import RunningProcess
 from swift.store.packed.repack import Repacker
 from swift.store.registry import EngineParts, file_store
 from test.contract.test_store import EC, GOLD, HASHER, NOW_S, key_of, put, read, ts
@@ -100,6 +102,30 @@ def test_the_engine_of_the_policy_must_be_packed(node, say):
     told = say("--to", "packed", code=1)
     assert engine_option(GOLD, "packed") in told and "restart" in told
     assert not (node.root / "srv/sda/packed").exists()
+
+
+def test_servers_that_are_older_than_swift_conf_must_be_restarted_first(node):
+    conf = str(node.conf)
+    swift_conf = node.root / "swift.conf"
+    os.utime(swift_conf, (time.time() - 60, time.time() - 60))
+    before, after, other = (
+        RunningProcess(pid, 1, 1, ("/usr/bin/python3", "-m", "swift.cli.object_server", path), age_s)
+        for pid, path, age_s in ((7, conf, 90.0), (8, conf, 30.0), (9, f"{conf}.d", 90.0))
+    )
+    opened = node.open()
+    check_servers(opened, [after, other])
+    with pytest.raises(RepackRefused, match="pid 7.*restart"):
+        check_servers(opened, [before, after, other])
+    opened.close()
+
+
+def test_a_policy_of_files_beside_a_packed_one_is_reported_as_files(node, say):
+    node.fill()
+    put(node.files, key_of("archive", EC), ts(NOW_S), b"x", fragment=0)
+    text = (node.root / "swift.conf").read_text()
+    (node.root / "swift.conf").write_text(text.replace("erasure_coding.packed", "erasure_coding.fs"))
+    say("--to", "packed")
+    assert states(say) == {"gold": "packed", "ec": "files"}
 
 
 def test_volumes_with_objects_are_not_removed(node, say):

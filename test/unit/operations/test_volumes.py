@@ -29,7 +29,7 @@ def say(node, capsys):
     def run(*words, code=0):
         assert main(["--conf", str(node.conf), "--format", "json", *words]) == code
         said = capsys.readouterr()
-        if code == 1:
+        if code == 1 and not said.out:
             assert len(said.err.splitlines()) == 1
             return said.err
         return json.loads(said.out)
@@ -88,6 +88,24 @@ def test_verify_finds_damaged_bodies_lost_records_and_lost_files(node, say):
     assert found[keys[3].hash] == f"{path} is gone"
 
 
+def test_the_text_tells_flaws_where_dump_shows_the_record_and_exits_as_json_does(node, capsys):
+    put(node.store, key_of("o"), ts(NOW_S), b"x" * 500)
+    spoil(node, key_of("o"))
+    assert main(["verify", "--conf", str(node.conf)]) == 2
+    offset = entry_of(node, key_of("o")).position.unit * 64
+    assert f"  volume 1 offset {offset} {key_of('o').hash}: the checksum" in capsys.readouterr().out
+    assert main(["dump", "1", "--conf", str(node.conf)]) == 0
+    assert f"device=sda  volume=1  offset={offset}  " in capsys.readouterr().out
+
+
+def test_a_compaction_that_does_nothing_tells_why(node, say, capsys):
+    put(node.store, key_of("o"), ts(NOW_S), b"x" * 500)
+    assert main(["compact", "--conf", str(node.conf)]) == 0
+    assert capsys.readouterr().out == "nothing to do: no volume is dead to 50 % or more\n"
+    assert main(["compact", "--volume", "1", "--conf", str(node.conf)]) == 1
+    assert "after a write has begun another" in capsys.readouterr().out
+
+
 def test_dead_records_with_holes_are_no_flaws(node, say):
     put(node.store, key_of("o"), ts(NOW_S), b"x" * 1000)
     spoil(node, key_of("o"))
@@ -111,7 +129,14 @@ def test_dump_shows_an_object_by_name_and_by_hash_and_the_records_of_a_volume(no
     assert records[0]["metadata"]["Content-Length"] == "3"
     assert say("dump", "AUTH_a/c/other") == []
     assert "neither" in say("dump", "nonsense", code=1)
-    assert "9.volume does not exist" in say("dump", "9", code=1)
+    assert "no volume 9 is on sda" in say("dump", "9", code=1)
+
+
+def test_dump_names_the_file_of_a_large_object(node, say):
+    put(node.store, key_of("o"), ts(NOW_S), b"x" * 5000)
+    (path,) = (node.root / "srv").rglob("*.data")
+    (record,) = say("dump", str(key_of("o").path))
+    assert record["is_external"] and record["file"] == str(path)
 
 
 def test_compact_returns_the_space_of_volumes_above_a_dead_part(node, say):
@@ -151,7 +176,7 @@ def test_a_volume_with_lost_records_is_listed_and_removed_only_when_the_loss_is_
     del blocker
     (volume, _newest) = say("list")
     assert volume["lost"] > 64
-    (report,) = say("compact", "--volume", "1")
+    (report,) = say("compact", "--volume", "1", code=1)
     assert not report["is_removed"] and "--accept-loss" in report["reason"]
     (report,) = say("compact", "--volume", "1", "--accept-loss")
     assert report["is_removed"] and read(node.store, kept) == b"x" * 500

@@ -6,7 +6,13 @@ import sys
 
 import pytest
 
-from swift.runtime.service.processes import RunningProcess, process, processes, program_name
+from swift.runtime.service.processes import (
+    RunningProcess,
+    process,
+    processes,
+    program_name,
+    shares_mounts,
+)
 
 
 def running(*words):
@@ -66,3 +72,10 @@ def test_one_that_has_ended_is_none():
     child.wait()
     assert process(child.pid) is None
     assert process(2**22 + 1) is None
+
+
+def test_processes_of_another_mount_namespace_are_told_apart(tmp_path):
+    for name, target in (("self", "mnt:[1]"), ("7", "mnt:[1]"), ("8", "mnt:[2]")):
+        (tmp_path / name / "ns").mkdir(parents=True)
+        (tmp_path / name / "ns" / "mnt").symlink_to(target)
+    assert [shares_mounts(pid, str(tmp_path)) for pid in (7, 8, 9)] == [True, False, False]

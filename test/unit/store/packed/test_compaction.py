@@ -112,7 +112,8 @@ def test_the_space_of_dead_records_returns(bench):
     after = volume_uses(bench.device)
     assert sum(use.dead for use in after) < 16384
     assert len(after) == len(bench.device.volumes.numbers()) <= 3
-    assert [report.reason for report in reports if not report.is_removed][-1] == "it is the newest volume"
+    stays = [report.reason for report in reports if not report.is_removed]
+    assert stays[-1].startswith("it is the newest volume")
     assert read(bench.store, KEYS[2]) == b"live"
 
 
