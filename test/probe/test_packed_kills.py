@@ -9,7 +9,6 @@ import os
 import random
 import signal
 import threading
-import time
 
 import pytest
 
@@ -75,7 +74,7 @@ def server(tmp_path):
     made.kill()
 
 
-@pytest.mark.timeout(120 + 10 * KILLS)
+@pytest.mark.timeout(180 + 10 * KILLS)
 def test_killed_during_compaction_a_packed_device_keeps_what_was_acknowledged(server):
     chooser, go = random.Random(KILLS), threading.Event()
     writers = [Writer(server, number, go) for number in range(THREADS)]
@@ -85,11 +84,12 @@ def test_killed_during_compaction_a_packed_device_keeps_what_was_acknowledged(se
         server.kill_under(writers, go, chooser.uniform(0.2, 2.0))
         for writer in writers:
             writer.check()
-    deadline = time.monotonic() + 60
-    while "compacted volume" not in (server.root / "compactor.log").read_text():
+    for pause_s in (3.0, 6.0, 12.0, 24.0):
+        if "compacted volume" in (server.root / "compactor.log").read_text():
+            break
         # It gets more to do, and the time for it.
-        assert time.monotonic() < deadline, "no volume was compacted"
-        server.kill_under(writers, go, 3.0)
+        server.kill_under(writers, go, pause_s)
+    assert "compacted volume" in (server.root / "compactor.log").read_text()
     for writer in writers:
         writer.ended = True
         writer.join(10)
