@@ -380,7 +380,8 @@ class ObjectCluster:
                 # What only a lost disk had heard of may be listed: no client was told that it was stored.
                 continue
             row = None if found is None else (md5(found).hexdigest(), len(found))
-            assert listed[policy].get(name) == row, (name, "is listed otherwise than it is stored")
+            in_listing = listed[policy].get(name)
+            assert in_listing == row, (name, "listed", in_listing, "stored", found, "accepted", versions)
 
     def _stored(self, policy, name):
         """The object that all primaries have, None when none has one; every one has to have its part."""
