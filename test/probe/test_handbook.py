@@ -9,6 +9,7 @@ import pytest
 from test.support.handbook import (
     CLUSTER,
     DISKS,
+    GROWTH,
     KEYS,
     NEW_NODE,
     NODES,
@@ -49,7 +50,7 @@ def test_pages_about_one_host(world):
         world.paste(page)
 
 
-@pytest.mark.parametrize("pages", [DISKS, SERVICE + KEYS], ids=["disks", "service"])
+@pytest.mark.parametrize("pages", [DISKS, GROWTH, SERVICE + KEYS], ids=["disks", "growth", "service"])
 def test_pages_about_a_cluster_of_three_hosts(world, pages):
     for address in NODES:
         world.add_host(address)

@@ -30,11 +30,8 @@ AT_ONCE, ONE_BY_ONE = "every node", "each node in turn"
 #: Pages that run on one host, and pages that run on clusters of three: each list in this order.
 ONE_HOST = ("tutorial/first-hour.md", "howto/install.md", "howto/plan.md", "howto/rings.md")
 DISKS = ("add-disk.md", "replace-disk.md", "nodes.md", "disasters.md", "operating.md")
-SERVICE = (
-    *("policies.md", "part-power.md", "sharding.md", "limits.md", "monitoring.md", "usage.md"),
-    "backup.md",
-    "packed.md",
-)
+GROWTH = ("policies.md", "part-power.md", "sharding.md", "packed.md")
+SERVICE = ("limits.md", "monitoring.md", "usage.md", "backup.md")
 KEYS = ("tls.md", "keystone.md", "encryption.md", "upgrade.md")
 CLUSTER = "howto/first-cluster.md"
 TAKING_OVER = "howto/taking-over.md"
@@ -47,7 +44,7 @@ def pages():
     """Return all pages that tests paste."""
     return {
         *(CLUSTER, TAKING_OVER, DEPLOY, *ONE_HOST),
-        *(f"howto/{name}" for name in (*DISKS, *SERVICE, *KEYS)),
+        *(f"howto/{name}" for name in (*DISKS, *GROWTH, *SERVICE, *KEYS)),
     }
 
 
