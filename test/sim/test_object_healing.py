@@ -24,9 +24,6 @@ STEPS = 60
 def test_at_rest_everything_acknowledged_is_whole_and_everything_deleted_is_gone(tmp_path, seed):
     world = ObjectCluster(tmp_path, seed)
     try:
-        for _ in range(STEPS):
-            world.step()
-        world.heal()
-        world.check()
+        world.play(STEPS)
     finally:
         world.stop()

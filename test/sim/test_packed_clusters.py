@@ -145,9 +145,6 @@ class MixedCluster(ObjectCluster):
 def test_mixed_clusters_lose_nothing_and_agree_at_rest(tmp_path, seed):
     world = MixedCluster(tmp_path, seed)
     try:
-        for _ in range(STEPS):
-            world.step()
-        world.heal()
-        world.check()
+        world.play(STEPS)
     finally:
         world.stop()
