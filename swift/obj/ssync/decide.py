@@ -38,9 +38,17 @@ def parts_to_request(offer: Offer, local: LocalVersion | None) -> Want | None:
     if local is None:
         return Want(offer.hash, data=True, meta=True)
     data = offer.data > local.data
-    meta = local.meta is not None and offer.meta > local.meta
-    ctype = local.ctype is not None and offer.ctype > local.ctype and offer.ctype > offer.data
+    if local.meta is None or local.ctype is None:
+        # A tombstone goes when the data comes: metadata posted since then is lacking as well.
+        return Want(offer.hash, data=True, meta=has_posted_metadata(offer)) if data else None
+    meta = offer.meta > local.meta
+    ctype = offer.ctype > local.ctype and offer.ctype > offer.data
     return Want(offer.hash, data, meta or ctype) if data or meta or ctype else None
+
+
+def has_posted_metadata(offer: Offer) -> bool:
+    """Return True if the offered object has metadata that is newer than its data."""
+    return offer.meta > offer.data or offer.ctype > offer.data
 
 
 def completes_commit(offer: Offer, state: ObjectState, fragment: int) -> bool:

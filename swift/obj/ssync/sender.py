@@ -28,7 +28,7 @@ from swift.cluster.transport import (
 from swift.http import fields
 from swift.http.body import BodyError
 from swift.http.headers import HeaderMap
-from swift.obj.ssync.decide import local_version
+from swift.obj.ssync.decide import has_posted_metadata, local_version
 from swift.policy.policy import Policy
 from swift.ring.device import Node
 from swift.store.api import (
@@ -262,13 +262,20 @@ class _SsyncSession:
             loaded = self._store.call(Effort.SSYNC, self._load, requested)
             requested = requested[len(loaded) :]
             for each in loaded:
-                if not self._update(each):
+                if not self._update(each) or self._leaves_metadata(each.want):
                     del in_sync[each.want.hash]
         self._send(ssync.encode_line(ssync.UPDATES_END))
         self._flush()
         _read_lines(lines, UpdatesReader())
         self._exchange.finish()
         self.pushed.in_sync = in_sync
+
+    def _leaves_metadata(self, want: Want) -> bool:
+        """Return True if the receiver wants data alone of an object that has newer metadata.
+
+        Servers of the peer do so where they have a tombstone; they want the metadata when it is offered again.
+        """
+        return want.data and not want.meta and has_posted_metadata(self._offered[want.hash])
 
     # --- sending --------------------------------------------------------------------------------------
 

@@ -30,6 +30,8 @@ def t(second):
         (Offer.of(H, t(5), t(7), t(6)), LocalVersion(t(5), t(8), t(6)), ""),
         (Offer.of(H, t(4), t(7), t(4)), LocalVersion(t(5), t(8), t(5)), ""),
         (Offer.of(H, t(6)), LocalVersion(t(5)), "d"),
+        (Offer.of(H, t(6), t(7)), LocalVersion(t(5)), "dm"),
+        (Offer.of(H, t(6), t(8), t(7)), LocalVersion(t(5)), "dm"),
         (Offer.of(H, t(4), t(9), t(9)), LocalVersion(t(5)), ""),
     ],
 )

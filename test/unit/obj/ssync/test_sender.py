@@ -95,6 +95,30 @@ def test_newer_metadata_alone_is_a_post_without_the_body(pair):
     assert pair[1].hashes(1) == pair[0].hashes(1)
 
 
+def test_posted_metadata_comes_with_the_data_where_a_tombstone_was(pair):
+    pair[0].ask("PUT", "/1/a/c/o", NOW, b"x")
+    push(pair)
+    pair[1].ask("DELETE", "/1/a/c/o", NOW + 1)
+    pair[0].ask("PUT", "/1/a/c/o", NOW + 2, b"y")
+    pair[0].ask("POST", "/1/a/c/o", NOW + 3, x_object_meta_colour="red")
+    assert len(push(pair).in_sync) == 1
+    assert pair[1].ask("HEAD", "/1/a/c/o").headers["x-object-meta-colour"] == "red"
+
+
+def test_an_object_whose_data_alone_was_wanted_is_in_sync_when_a_second_offer_says_so(pair):
+    """Receivers of the peer want the data alone where they have a tombstone, and lack what was posted then."""
+    pair[0].ask("PUT", "/1/a/c/o", NOW, b"x")
+    push(pair)
+    pair[1].ask("POST", "/1/a/c/o", NOW + 8, x_object_meta_colour="red")
+    pair[0].ask("PUT", "/1/a/c/o", NOW + 6, b"y")
+    pair[0].ask("POST", "/1/a/c/o", NOW + 7, x_object_meta_colour="blue")
+    first = push(pair)
+    assert (first.sent, set(first.in_sync)) == (1, set())
+    assert (len(push(pair).in_sync)) == 1
+    found = pair[1].ask("GET", "/1/a/c/o")
+    assert (found.content, found.headers["x-object-meta-colour"]) == (b"y", "red")
+
+
 def test_a_question_only_tells_what_is_there_and_sends_nothing(pair):
     pair[0].ask("PUT", "/1/a/c/there", NOW, b"x")
     push(pair)
