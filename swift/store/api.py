@@ -416,7 +416,11 @@ class Maintenance(Protocol):
 
     @effort(Effort.SSYNC)
     def purge(self, location: Location, synced: SyncedVersion) -> bool:
-        """Remove exactly the synced version; return True if the location is empty."""
+        """Remove exactly the synced version; return True if the location is empty.
+
+        Its metadata goes with it. Data stays while it has metadata newer than ``synced.meta_timestamp``, which
+        another node lacks; a tombstone takes newer metadata along, since it is never offered.
+        """
 
     @effort(Effort.SSYNC)
     def purge_all(self, purges: Sequence[tuple[Location, SyncedVersion]]) -> None:

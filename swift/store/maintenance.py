@@ -374,9 +374,18 @@ class FileMaintenance:
                 wanted.append(data_name(at, index))
         gone = [name for name in wanted if name in names]
         left = [name for name in names if name not in gone]
-        if synced.meta_timestamp is not None and not any(name.endswith(DATA) for name in left):
-            gone.extend(name for name in left if _is_meta_until(name, synced.meta_timestamp))
-        return gone
+        if not gone or any(name.endswith(DATA) for name in left):
+            return gone
+        metas = [name for name in left if name.endswith(META)]
+        if tombstone_name(at) in gone:
+            # Metadata above a tombstone is never offered: alone it would keep its partition here.
+            return metas + gone
+        if synced.meta_timestamp is None:
+            return gone
+        if not all(_is_meta_until(name, synced.meta_timestamp) for name in metas):
+            # Metadata that was posted since then is offered with its data.
+            return []
+        return metas + gone
 
     def _is_abandoned(self, object_path: ObjectPath, name: str) -> bool:
         """Return True if an uncommitted archive is so old that no commit is on its way."""

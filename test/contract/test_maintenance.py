@@ -203,15 +203,31 @@ def test_a_tombstone_is_handed_over_by_its_time(store, maintenance):
     assert store.stat(key_of(), NOW).kind == ABSENT
 
 
-def test_metadata_goes_with_its_object_unless_it_is_newer(bench, store, maintenance):
+def test_metadata_goes_with_its_object(bench, store, maintenance):
+    put(store, key_of(), ts(NOW_S))
+    post(store, key_of(), ts(NOW_S + 2))
+    assert maintenance.purge(at(key_of()), SyncedVersion(ts(NOW_S), meta_timestamp=ts(NOW_S + 2)))
+    assert bench.names(key_of()) == []
+
+
+def test_an_object_stays_with_metadata_that_was_posted_since_it_was_offered(bench, store, maintenance):
     put(store, key_of(), ts(NOW_S))
     post(store, key_of(), ts(NOW_S + 2), ctype_at=ts(NOW_S + 2))
     post(store, key_of(), ts(NOW_S + 3))
+    before = bench.names(key_of())
     assert not maintenance.purge(at(key_of()), SyncedVersion(ts(NOW_S), meta_timestamp=ts(NOW_S + 2)))
-    assert bench.names(key_of()) == [f"{ts(NOW_S + 3).internal}.meta"]
-    put(store, key_of("p"), ts(NOW_S))
-    post(store, key_of("p"), ts(NOW_S + 2))
-    assert maintenance.purge(at(key_of("p")), SyncedVersion(ts(NOW_S), meta_timestamp=ts(NOW_S + 2)))
+    assert bench.names(key_of()) == before
+    assert maintenance.purge(at(key_of()), SyncedVersion(ts(NOW_S), meta_timestamp=ts(NOW_S + 3)))
+    assert bench.names(key_of()) == []
+
+
+def test_a_tombstone_takes_newer_metadata_along(bench, store, maintenance):
+    put(store, key_of(), ts(NOW_S))
+    post(store, key_of(), ts(NOW_S + 3))
+    delete(store, key_of(), ts(NOW_S + 2))
+    assert bench.names(key_of()) == [f"{ts(NOW_S + 2).internal}.ts", f"{ts(NOW_S + 3).internal}.meta"]
+    assert maintenance.purge(at(key_of()), SyncedVersion(ts(NOW_S + 2)))
+    assert bench.names(key_of()) == []
 
 
 def test_several_objects_are_handed_over_together(bench, store, maintenance):

@@ -574,12 +574,15 @@ class MemoryMaintenance:
                 file = directory.get(data_name(at, index))
                 if not synced.durable and file and file.mtime >= self._store.clock.time() - window_s:
                     wanted.remove(data_name(at, index))
-            for name in wanted:
-                directory.pop(name, None)
-            if synced.meta_timestamp is not None and not any(name.endswith(DATA) for name in directory):
-                for name in [name for name in directory if name.endswith(META)]:
-                    if parse_name(name).timestamp <= synced.meta_timestamp:
-                        del directory[name]
+            gone = wanted & directory.keys()
+            if gone and not any(name.endswith(DATA) for name in directory.keys() - gone):
+                metas = {name for name in directory if name.endswith(META)}
+                newest = max((parse_name(name).timestamp for name in metas), default=at)
+                meta_at = newest if tombstone_name(at) in gone else synced.meta_timestamp
+                if meta_at is not None:
+                    gone = gone | metas if newest <= meta_at else set()
+            for name in gone:
+                del directory[name]
             if not directory:
                 self._store._directories.pop(self._where(location), None)
             return not directory

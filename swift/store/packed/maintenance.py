@@ -207,10 +207,19 @@ class PackedMaintenance:
                 wanted.add(data_name(at, index))
         gone = [entry for entry in entries if entry.name in wanted]
         left = [entry for entry in entries if entry not in gone]
+        if not gone or any(entry.kind is Kind.DATA for entry in left):
+            return gone
+        metas = [entry for entry in left if entry.kind is Kind.META]
+        if any(entry.kind is Kind.TOMBSTONE for entry in gone):
+            # Metadata above a tombstone is never offered: alone it would keep its partition here.
+            return metas + gone
         meta_at = synced.meta_timestamp
-        if meta_at is not None and not any(entry.kind is Kind.DATA for entry in left):
-            gone.extend(entry for entry in left if entry.kind is Kind.META and entry.timestamp <= meta_at)
-        return gone
+        if meta_at is None:
+            return gone
+        if any(entry.timestamp > meta_at for entry in metas):
+            # Metadata that was posted since then is offered with its data.
+            return []
+        return metas + gone
 
     def _is_abandoned(self, place: Place, entries: list[Entry], name: str) -> bool:
         """Return True if an uncommitted archive is so old that no commit is on its way."""

@@ -86,13 +86,6 @@ def test_a_purge_of_an_older_version_removes_nothing(store):
     assert outcome_of(store, A) == live(b"five")
 
 
-def test_what_was_posted_since_stays_with_its_data(store):
-    put(store, A, 1, b"one")
-    post(store, A, 9, "green")
-    assert not purge(store, A, 1, meta=2)
-    assert [entry.name for entry in place_of(store, A).entries()] == [f"{at(9).internal}.meta"]
-
-
 def test_a_purge_of_everything_says_so(store):
     put(store, A, 1, LARGE)
     post(store, A, 2, "green")
