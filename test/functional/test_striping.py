@@ -7,6 +7,7 @@ import random
 import signal
 import time
 from hashlib import md5
+from pathlib import Path
 
 import pytest
 
@@ -88,6 +89,20 @@ def test_an_upload_in_the_middle_changes_nothing(live):
     live.request("PUT", "gold/o", body=BODY)
 
 
+def has_unnamed_file(group):
+    """Return True if a process of a group has a file open that has no name yet."""
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            if int(status.read_text().rpartition(")")[2].split()[2]) != group:
+                continue
+            targets = [os.readlink(path) for path in status.with_name("fd").iterdir()]
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if any("/objects" in target and target.endswith(" (deleted)") for target in targets):
+            return True
+    return False
+
+
 def test_an_upload_goes_on_without_a_node_that_stops_taking_it(live):
     live.request("PUT", "gold/slow", body=b"where it is")
     node = live.node_of(next(each for each in live.stored(policy=0) if each.body() == b"where it is"))
@@ -100,6 +115,7 @@ def test_an_upload_goes_on_without_a_node_that_stops_taking_it(live):
             connection.putheader(name, value)
         connection.endheaders()
         connection.send(BODY[: 4 * UNIT])
+        live.await_true(lambda: has_unnamed_file(server), "a body that is being written")
         os.killpg(server, signal.SIGSTOP)
         began = time.monotonic()
         connection.send(BODY[4 * UNIT :])
