@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
+from typing import NamedTuple
 
 from swift.base.errors import NoSpace, SwiftError
 from swift.config.commandline import CommandLine
@@ -67,13 +68,13 @@ def _verify(node: PackedNode, args: argparse.Namespace) -> Iterator[Facts]:
 
 
 def _dump(node: PackedNode, args: argparse.Namespace) -> Iterator[Facts]:
-    is_number = args.what.isascii() and args.what.isdigit() and len(args.what) <= 8
+    is_number = args.target.isascii() and args.target.isdigit() and len(args.target) <= 8
     if is_number:
-        for name in _with_volumes(node, _names(node, args), [int(args.what)]):
-            for facts in volume_records(node, node.open(name), int(args.what), metadata=args.metadata):
+        for name in _with_volumes(node, _names(node, args), [int(args.target)]):
+            for facts in volume_records(node, node.open(name), int(args.target), metadata=args.metadata):
                 yield {"device": name, **facts}
     else:
-        object_hash = find_hash(node, args.what)
+        object_hash = find_hash(node, args.target)
         for name in _names(node, args):
             device = node.open(name)
             for facts in object_records(node, device, object_hash, node.policies(args.policy)):
@@ -97,17 +98,30 @@ def _rebuild(node: PackedNode, args: argparse.Namespace) -> Iterator[Facts]:
         yield {"device": name, "objects": rebuild_index(node, name)}
 
 
-_VERBS: dict[str, Callable[[PackedNode, argparse.Namespace], Iterator[Facts]]] = {
-    "list": _list,
-    "verify": _verify,
-    "dump": _dump,
-    "compact": _compact,
-    "rebuild": _rebuild,
+class _Verb(NamedTuple):
+    run: Callable[[PackedNode, argparse.Namespace], Iterator[Facts]]
+    help: str
+    #: Arguments of the example that ``--help`` ends with.
+    example: str = ""
+
+
+_VERBS = {
+    "list": _Verb(_list, "show the size of each volume, and what of it is dead"),
+    "verify": _Verb(
+        _verify, "read volumes and compare all checksums and the index; exit 2 for flaws", "--device sdb1"
+    ),
+    "dump": _Verb(_dump, "show the records of a volume or of an object", "--device sdb1 17"),
+    "compact": _Verb(
+        _compact,
+        "copy what is live of volumes to others and remove them; exit 1 if a named one stays",
+        "--dead-percent 30 --rate 20000000",
+    ),
+    "rebuild": _Verb(_rebuild, "make an index again from the volumes, while no server runs", "--device sdb1"),
 }
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """Return the command line."""
+    """Return the parser of the command line."""
     parser = CommandLine(
         prog=NAME,
         description="Look at the volumes of the packed engine, compare them with the index, compact them, "
@@ -119,46 +133,28 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("-c", "--conf", default=CONFIG, help="configuration of object servers (%(default)s)")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="how to report")
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="list|verify|dump|compact|rebuild")
-    listing = verbs.add_parser(
-        "list",
-        help="show the size of each volume, and what of it is dead",
-        epilog="example: swift-object-volumes list",
-    )
-    verify = verbs.add_parser(
-        "verify",
-        help="read volumes and compare all checksums and the index; exit 2 for flaws",
-        epilog="example: swift-object-volumes verify --device sdb1",
-    )
-    dump = verbs.add_parser(
-        "dump",
-        help="show the records of a volume or of an object",
-        epilog="example: swift-object-volumes dump --device sdb1 17",
-    )
-    compact = verbs.add_parser(
-        "compact",
-        help="copy what is live of volumes to others and remove them; exit 1 if a named one stays",
-        epilog="example: swift-object-volumes compact --dead-percent 30 --rate 20000000",
-    )
-    rebuild = verbs.add_parser(
-        "rebuild",
-        help="make an index again from the volumes, while no server runs",
-        epilog="example: swift-object-volumes rebuild --device sdb1",
-    )
-    for each in (listing, verify, dump, compact, rebuild):
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="|".join(_VERBS))
+    parsers = {}
+    for name, verb in _VERBS.items():
+        example = f"example: {NAME} {name} {verb.example}".rstrip()
+        parsers[name] = each = verbs.add_parser(name, help=verb.help, epilog=example)
         each.add_argument("-c", "--conf", default=argparse.SUPPRESS, help="configuration of object servers")
         each.add_argument("--device", action="append", default=[], help="only this device; may be repeated")
         each.add_argument(
             "--format", choices=("text", "json"), default=argparse.SUPPRESS, help="how to report"
         )
-    for each in (verify, compact):
+    for each in (parsers["verify"], parsers["compact"]):
         each.add_argument(
             "--volume", type=int, action="append", default=[], help="only this volume; may be repeated"
         )
         each.add_argument("--rate", type=float, default=0.0, help="bytes per second; 0: no limit")
-    dump.add_argument("what", help="number of a volume, ACCOUNT/CONTAINER/OBJECT, or a hash")
+    dump = parsers["dump"]
+    dump.add_argument(
+        "target", metavar="what", help="number of a volume, ACCOUNT/CONTAINER/OBJECT, or a hash"
+    )
     dump.add_argument("--policy", action="append", default=[], help="only of this policy; may be repeated")
     dump.add_argument("--metadata", action="store_true", help="of a volume: with metadata")
+    compact = parsers["compact"]
     compact.add_argument(
         "--dead-percent",
         type=float,
@@ -182,7 +178,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         node = PackedNode(args.conf, lambda text: print(f"{NAME}: {text}", file=sys.stderr))
         try:
-            found = list(_VERBS[args.verb](node, args))
+            found = list(_VERBS[args.verb].run(node, args))
         finally:
             node.close()
     except (SwiftError, NoSpace, IndexFailed, OSError) as error:
