@@ -237,9 +237,9 @@ class ObjectCluster:
                 self.queue[name] = (policy, version.delete_at)
 
     def expire(self, *, is_at_rest=False):
-        """What the expirer asks for objects whose time has come.
+        """Ask for the objects whose time has come, as the expirer does (spec: replication.md, expirer).
 
-        One that nobody has is asked for again, until all nodes agree that it is not what was meant.
+        An object that is not there (404), or not what was meant (412), is asked for again.
         """
         for name, (policy, at) in list(self.queue.items()):
             if at > self.tick:
@@ -250,8 +250,9 @@ class ObjectCluster:
                 for number in targets
                 if number is not None
             ]
-            is_gone = sum(status in (204, 404) for status in statuses) >= (3 if policy.is_ec else 2)
-            if is_gone or (is_at_rest and statuses and set(statuses) <= {409, 412}):
+            quorum = 3 if policy.is_ec else 2
+            is_done = any(statuses.count(status) >= quorum for status in (204, 409))
+            if is_done or (is_at_rest and statuses and set(statuses) <= {404, 409, 412}):
                 del self.queue[name]
 
     # --- faults ---------------------------------------------------------------------------------------
