@@ -418,8 +418,8 @@ class Maintenance(Protocol):
     def purge(self, location: Location, synced: SyncedVersion) -> bool:
         """Remove exactly the synced version; return True if the location is empty.
 
-        Its metadata goes with it. Data stays while it has metadata newer than ``synced.meta_timestamp``, which
-        another node lacks; a tombstone takes newer metadata along, since it is never offered.
+        Its metadata goes with it. Data stays while it has metadata newer than ``synced.meta_timestamp``,
+        which another node lacks; a tombstone takes newer metadata along, since it is never offered.
         """
 
     @effort(Effort.SSYNC)

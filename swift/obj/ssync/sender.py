@@ -273,7 +273,7 @@ class _SsyncSession:
     def _leaves_metadata(self, want: Want) -> bool:
         """Return True if the receiver wants data alone of an object that has newer metadata.
 
-        Servers of the peer do so where they have a tombstone; they want the metadata when it is offered again.
+        Servers of the peer do so where they have a tombstone. They want the metadata at the next offer.
         """
         return want.data and not want.meta and has_posted_metadata(self._offered[want.hash])
 

@@ -11,25 +11,24 @@ import errno
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from swift.base.digits import is_digits
 from swift.base.errors import ConfigError, NoSpace
 from swift.base.timestamp import ZERO
 from swift.green import ThreadPool, in_green_thread
 from swift.platform.batches import GreenBatches, ThreadBatches
 from swift.platform.disk import Disk
-from swift.platform.durable import make_directories, replace_file
+from swift.platform.durable import make_directories
 from swift.platform.locks import file_lock
 from swift.platform.syncing import sync_directory
 from swift.platform.waiting import allow_blocking, before_blocking
-from swift.store.hashes import FRESH_NS
 from swift.store.lmdbindex import Index, IndexFailed
 from swift.store.packed import rows
 from swift.store.packed.changes import Change, apply
+from swift.store.packed.conversion import Conversion
 from swift.store.packed.entry import BadEntry, Entry, decode_entries
 from swift.store.packed.locks import ObjectLocks
 from swift.store.packed.record import ALIGNMENT, Header, Kind, Position, Record, Reference
@@ -39,11 +38,8 @@ from swift.store.packed.volumes import Appender, OpenVolume, StoredRecord, Volum
 
 DIRECTORY = "packed"
 _LOCK = "lock"
+#: Held while a device is opened.
 _OPENING = "opening"
-#: With the index of a policy: there may be files that no record is about, or there are none.
-_UNINDEXED, _INDEXED = "unindexed-", "indexed-"
-#: With the index of a policy: its objects are kept as files, because the file engine is to take over.
-_AS_FILES = "as-files-"
 #: A process that opens a device may wait for another one that makes the index again.
 OPENING_TIMEOUT_S = 3600.0
 #: Attempts to use an index that others replace.
@@ -83,7 +79,7 @@ class PackedDevice:
     ):
         self.path = path
         self.directory = f"{path}/{DIRECTORY}"
-        self._disk = disk
+        self.disk = disk
         self._open_index = open_index
         self.rules = rules
         self._notice = notice
@@ -98,7 +94,7 @@ class PackedDevice:
         self._unwanted: list[Unwanted] = []
         #: Volumes with such records; no other process may append to them until then.
         self._given_up: list[OpenVolume] = []
-        self._writing = threading.RLock()
+        self.writing = threading.RLock()
         self._checked_s = 0.0
         threads = ThreadPool(1, "commit")
 
@@ -110,16 +106,13 @@ class PackedDevice:
         #: True when the directory of the engine is another one now: the device was wiped or replaced.
         self.is_stale = False
         self._identity = self._directory_identity()
-        #: Policy → True if there may be files that the index does not have.
-        self._unindexed: dict[int, bool] = {}
-        self._as_files: set[int] = set()
-        self._listed_ns = -1
+        self.conversion = Conversion(self)
         try:
             self.index, self.spaces = self._opened()
             # A full device can be read; the next change disowns them.
-            with self._writing, suppress(NoSpace):
+            with self.writing, suppress(NoSpace):
                 self._disown()
-            self._learn()
+            self.conversion.learn()
         except (IndexFailed, ConfigError) as error:
             self.locks.close()
             raise _unusable(path, error)
@@ -129,104 +122,16 @@ class PackedDevice:
 
     def _directory_identity(self) -> tuple[int, int] | None:
         try:
-            status = self._disk.stat(self.directory)
+            status = self.disk.stat(self.directory)
         except FileNotFoundError:
             return None
         return status.st_dev, status.st_ino
 
-    def _learn(self) -> None:
-        """Read from the index what a conversion between the engines has reached. Raises OSError."""
-
-        changed_ns = self._disk.stat(self.directory).st_mtime_ns
-        # There may be thousands of volumes. A change of this moment may not show in the time.
-        if changed_ns != self._listed_ns or changed_ns + FRESH_NS > self._disk.now_ns():
-            self._listed_ns = changed_ns
-            names = self._disk.listdir(self.directory)
-            numbers = (name.removeprefix(_AS_FILES) for name in names if name.startswith(_AS_FILES))
-            # Not in the index, which a power cut takes away: the file engine sees no records.
-            self._as_files = {int(number) for number in numbers if is_digits(number)}
-        self._unindexed = self.read_index(lambda index, _spaces: rows.known_policies(index))
-
-    def keeps_as_files(self, policy: int) -> bool:
-        """Return True if new objects of a policy are files, for the file engine."""
-        return policy in self._as_files
-
-    def keep_as_files(self, policy: int) -> None:
-        """Keep new objects of a policy as files from now on, durably. Raises OSError."""
-        replace_file(self._disk, f"{self.directory}/{_AS_FILES}{policy}", b"")
-        self.refresh()
-
-    def keep_packed(self, policy: int) -> None:
-        """Keep new objects of a policy as records from now on, durably. Raises OSError."""
-        if policy in self._as_files:
-            # The file engine may have changed every file meanwhile.
-            self._mark(policy, True)
-            self.change_index(lambda writing: rows.set_unindexed(writing, policy, True))
-            with suppress(FileNotFoundError):
-                self._disk.unlink(f"{self.directory}/{_AS_FILES}{policy}")
-            sync_directory(self._disk, self.directory)
-        self.refresh()
-
-    def is_indexed(self, policy: int) -> bool:
-        """Return True if the index has every file of a policy."""
-        return policy not in self._as_files and not self._is_unindexed(policy)
-
-    def _is_unindexed(self, policy: int) -> bool:
-        """Return True if there may be files of a policy that the index does not have. Raises OSError."""
-        known = self._unindexed.get(policy)
-        return self._meet(policy) if known is None else known
-
-    def _meet(self, policy: int) -> bool:
-        """Note, when a policy is packed for the first time, if the file engine has had it before.
-
-        That is said by a file as well: the index may be lost, and a file without a record may also be one
-        that was superseded.
-        """
-        before_blocking()
-        with self._writing:
-            with file_lock(self._disk, f"{self.directory}/{_OPENING}", OPENING_TIMEOUT_S):
-                known = self._marks().get(policy)
-                if known is None:
-                    known = policy in self._policies_with_files()
-                    self._mark(policy, known)
-            self.change_index(lambda writing: rows.set_unindexed(writing, policy, known))
-            self._unindexed[policy] = known
-        return known
-
-    def _marks(self) -> dict[int, bool]:
-        """Return the policies that were packed here: True if there may be files without records.
-
-        Raises OSError.
-        """
-        found: dict[int, bool] = {}
-        for name in self._disk.listdir(self.directory):
-            for prefix, is_unindexed in ((_INDEXED, False), (_UNINDEXED, True)):
-                if name.startswith(prefix) and is_digits(name.removeprefix(prefix)):
-                    policy = int(name.removeprefix(prefix))
-                    found[policy] = found.get(policy, False) or is_unindexed
-        return found
-
-    def _mark(self, policy: int, is_unindexed: bool) -> None:
-        """Set what ``_marks`` returns of a policy, durably. Raises OSError."""
-        new, old = (_UNINDEXED, _INDEXED) if is_unindexed else (_INDEXED, _UNINDEXED)
-        replace_file(self._disk, f"{self.directory}/{new}{policy}", b"")
-        with suppress(FileNotFoundError):
-            self._disk.unlink(f"{self.directory}/{old}{policy}")
-        sync_directory(self._disk, self.directory)
-
-    def may_have_unindexed(self, policy: int, partition: int) -> bool:
-        """Return True if there may be files of a partition that the index does not have. Raises OSError."""
-        if policy in self._as_files:
-            return True
-        if not self._is_unindexed(policy):
-            return False
-        return not self.read_index(lambda index, _spaces: rows.is_adopted(index, policy, partition))
-
     def object_bytes_max(self, policy: int) -> int:
         """Return the largest size of a packed body; -1 while everything is kept as files. Raises OSError."""
         # Before this engine makes a directory of the policy itself.
-        self._is_unindexed(policy)
-        return -1 if policy in self._as_files else self.rules.object_bytes_max
+        self.conversion.is_unindexed(policy)
+        return -1 if self.conversion.keeps_as_files(policy) else self.rules.object_bytes_max
 
     def look(self) -> None:
         """Notice what other processes did to the device; to be called now and then. Raises OSError."""
@@ -243,14 +148,18 @@ class PackedDevice:
         """``look``, and learn what was converted. Raises OSError."""
         self.look()
         if not self.is_stale:
-            self._learn()
+            self.conversion.learn()
+
+    def opening(self) -> AbstractContextManager[object]:
+        """Return the lock of processes that open the device. Raises ``LockTimeout``."""
+        return file_lock(self.disk, f"{self.directory}/{_OPENING}", OPENING_TIMEOUT_S)
 
     # --- index ---------------------------------------------------------------------------------------
 
     def _opened(self) -> tuple[Index, Spaces]:
         """Return the index, complete."""
         spaces = Spaces()
-        with file_lock(self._disk, f"{self.directory}/{_OPENING}", OPENING_TIMEOUT_S):
+        with self.opening():
             index = self._open_index(self.directory)
             try:
                 identity = self.volumes.identity()
@@ -266,28 +175,12 @@ class PackedDevice:
                 raise
         return index, spaces
 
-    def set_indexed(self, policy: int) -> None:
-        """Note that every file of a policy has a record. Raises OSError."""
-        self.change_index(lambda writing: rows.set_unindexed(writing, policy, False))
-        self._mark(policy, False)
-        self._learn()
-
-    def _policies_with_files(self) -> list[int]:
-        """Return the indexes of the policies of which the device has directories."""
-        found = []
-        for name in self._disk.listdir(self.path):
-            kind, _, number = name.partition("-")
-            is_policy = kind == "objects" and (name == kind or is_digits(number))
-            if is_policy and any(map(is_digits, self._disk.listdir(f"{self.path}/{name}"))):
-                found.append(int(number or 0))
-        return found
-
     def _complete(self, index: Index, spaces: Spaces, identity: bytes) -> None:
         """Index what is in the volumes and not in the index."""
         never = [each.position for each in self._unwanted]
-        recovery = Recovery(self._disk, self.volumes, index, spaces, self._notice, never)
+        recovery = Recovery(self.disk, self.volumes, index, spaces, self._notice, never)
         if not rows.is_complete(index):
-            recovery.rebuild(identity, self._marks())
+            recovery.rebuild(identity, self.conversion.marks())
         appender = self._appender
         if appender is not None:
             recovery.replay_own(appender)
@@ -297,7 +190,7 @@ class PackedDevice:
     def _reopen(self, failed: Index) -> None:
         """Open the index that took the place of a failed one. Raises ``IndexFailed``, OSError."""
         before_blocking()
-        with self._writing:
+        with self.writing:
             self._check_not_replaced()
             if self.index is failed:
                 self.index, self.spaces = self._opened()
@@ -345,7 +238,7 @@ class PackedDevice:
                 work(writing)
 
         before_blocking()
-        with self._writing:
+        with self.writing:
             self.read_index(change)
 
     # --- changes -------------------------------------------------------------------------------------
@@ -375,7 +268,7 @@ class PackedDevice:
 
     def _process(self, changes: list[Change]) -> bool:
         """Write, sync and index a batch; failures are told through its members."""
-        with self._writing:
+        with self.writing:
             try:
                 self._take_up()
                 self._disown()
@@ -393,7 +286,7 @@ class PackedDevice:
         """Do what a failure prevented, before an object is looked at to be changed."""
         if self._is_behind or self._unwanted:
             before_blocking()
-            with self._writing:
+            with self.writing:
                 self._take_up()
                 self._disown()
 
@@ -402,7 +295,7 @@ class PackedDevice:
         if appender is not None and appender.published < appender.end:
 
             def replay(index: Index, spaces: Spaces) -> None:
-                Recovery(self._disk, self.volumes, index, spaces, self._notice).replay_own(appender)
+                Recovery(self.disk, self.volumes, index, spaces, self._notice).replay_own(appender)
 
             self.read_index(replay)
         self._is_behind = False
@@ -433,7 +326,7 @@ class PackedDevice:
                 # It was opened again, and this volume with it.
                 return
             with index.writing() as writing:
-                is_right = apply(writing, spaces, changes, {number: end}, self._disk.now_ns())
+                is_right = apply(writing, spaces, changes, {number: end}, self.disk.now_ns())
             if not is_right:
                 # Another process made it in between.
                 index.discard()
@@ -520,7 +413,7 @@ class PackedDevice:
                 # The next process that opens the device indexes the records that a killed one left there.
                 if volume is None or now.is_closed or now.end < ALIGNMENT or has_tail(volume, now.end):
                     continue
-                appender = Appender(self._disk, volume, end=now.end, volume_bytes=self.rules.volume_bytes)
+                appender = Appender(self.disk, volume, end=now.end, volume_bytes=self.rules.volume_bytes)
             except OSError as error:
                 self._notice(f"cannot append to volume {number} of {self.path}: {error}")
                 continue
@@ -532,7 +425,7 @@ class PackedDevice:
         # Numbers of volumes that an operator removed must not come again either.
         known = self.read_index(lambda index, _spaces: rows.volumes(index))
         volume = self.volumes.create(above=max(known, default=0))
-        return Appender(self._disk, volume, end=ALIGNMENT, volume_bytes=self.rules.volume_bytes)
+        return Appender(self.disk, volume, end=ALIGNMENT, volume_bytes=self.rules.volume_bytes)
 
     def read(self, entry: Entry, length: int) -> StoredRecord:
         """Return the record of an entry; at least ``length`` bytes of it are read at once.
@@ -544,7 +437,7 @@ class PackedDevice:
     def close(self) -> None:
         """Close everything."""
         try:
-            with self._writing:
+            with self.writing:
                 self._settle()
             self.index.close(is_last=False)
         except (OSError, NoSpace, IndexFailed) as error:
@@ -564,7 +457,7 @@ class PackedDevice:
             return
         self._take_up()
         self._disown()
-        recovery = Recovery(self._disk, self.volumes, self.index, self.spaces, self._notice)
+        recovery = Recovery(self.disk, self.volumes, self.index, self.spaces, self._notice)
         self._unwanted.extend(recovery.replay_tails(self._appender.volume.number if self._appender else None))
         self._disown()
 

@@ -91,7 +91,7 @@ class PackedEdit:
         if draft.may_block(0):
             before_blocking()
         header = self._place.header(Kind.DATA, timestamp)._replace(fragment=at)
-        if draft.file is None and self._place.device.keeps_as_files(self._place.key.policy.index):
+        if draft.file is None and self._place.device.conversion.keeps_as_files(self._place.key.policy.index):
             # It began when objects were packed.
             before_blocking()
             draft.become_file()
@@ -326,7 +326,7 @@ def unlink(place: Place, name: str, partition: int) -> None:
         disk.unlink(f"{object_path.directory}/{name}")
     except FileNotFoundError:
         return
-    if not place.device.is_indexed(place.key.policy.index):
+    if not place.device.conversion.is_indexed(place.key.policy.index):
         # Came it back after a power cut, it would be taken for one that has no record yet.
         sync_directory(disk, object_path.directory)
     if remove_if_empty(disk, object_path.directory):

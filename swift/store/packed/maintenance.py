@@ -99,7 +99,7 @@ class PackedMaintenance:
     def reading_order(self, device: str, policy: Policy) -> list[str]:
         """See ``Maintenance``: the volumes, unless there may be files that the index does not have."""
         opened = self._devices.device(device)
-        if not opened.is_indexed(policy.index):
+        if not opened.conversion.is_indexed(policy.index):
             return []
         return [str(number) for number in opened.volumes.numbers()]
 

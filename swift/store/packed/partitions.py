@@ -41,7 +41,7 @@ class Partitions:
     def numbers(self, policy: Policy) -> list[int]:
         """Return the partitions of a policy. Raises OSError."""
         found = self._device.read_index(lambda index, _spaces: rows.partitions(index, policy.index))
-        if self._device.is_indexed(policy.index):
+        if self._device.conversion.is_indexed(policy.index):
             return found
         names = names_in(self._core.disk, objects_dir(self._device.path, policy))
         return sorted({*found, *(int(name) for name in names if is_digits(name))})
@@ -75,7 +75,7 @@ class Partitions:
 
     def objects(self, partition: int, policy: Policy) -> Iterator[tuple[bytes, list[Entry]]]:
         """Yield the hashes and the entries of the objects of a partition. Raises OSError."""
-        if not self._device.may_have_unindexed(policy.index, partition):
+        if not self._device.conversion.may_have_unindexed(policy.index, partition):
             yield from self.indexed(partition, policy)
             return
         found = dict(self.indexed(partition, policy))

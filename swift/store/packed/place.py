@@ -59,7 +59,7 @@ class Place:
         at = self.partition if partition is None else partition
         policy = self.key.policy.index
         # Asked first: a partition that is indexed meanwhile is complete then.
-        may_have_unindexed = self.device.may_have_unindexed(policy, at)
+        may_have_unindexed = self.device.conversion.may_have_unindexed(policy, at)
         found = self.device.entries(policy, at, self.hash)
         while may_have_unindexed:
             files = self.files(at)

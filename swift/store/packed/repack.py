@@ -89,9 +89,11 @@ class EngineUse:
 def engine_use(devices: PackedDevices, name: str, policy: Policy) -> EngineUse:
     """Count the objects of a policy on a device. Raises OSError."""
     device, partitions = devices.device(name), devices.partitions(name)
-    use = EngineUse(keeps_as_files=device.keeps_as_files(policy.index))
-    if not device.is_indexed(policy.index) and not use.keeps_as_files:
-        unindexed = (device.may_have_unindexed(policy.index, each) for each in partitions.numbers(policy))
+    use = EngineUse(keeps_as_files=device.conversion.keeps_as_files(policy.index))
+    if not device.conversion.is_indexed(policy.index) and not use.keeps_as_files:
+        unindexed = (
+            device.conversion.may_have_unindexed(policy.index, each) for each in partitions.numbers(policy)
+        )
         use.partitions_unindexed = sum(unindexed)
     for entries in partitions.all_indexed(policy):
         if all(entry.external for entry in entries):
@@ -146,12 +148,12 @@ class Repacker:
             except LockTimeout:
                 raise BeingConverted("another process converts it; wait until it has ended, or stop it")
             if packs:
-                self._device.keep_packed(policy)
-                if self._device.is_indexed(policy) and self._has_changed_as_files():
+                self._device.conversion.keep_packed(policy)
+                if self._device.conversion.is_indexed(policy) and self._has_changed_as_files():
                     self._device.change_index(lambda writing: rows.set_unindexed(writing, policy, True))
                     self._device.refresh()
             else:
-                self._device.keep_as_files(policy)
+                self._device.conversion.keep_as_files(policy)
             yield from self._passes(packs)
 
     def _has_changed_as_files(self) -> bool:
@@ -179,7 +181,7 @@ class Repacker:
                 with yielding():
                     pause(max(settled_s - time.monotonic(), 0.0))
         if packs and not self._stopped():
-            self._device.set_indexed(policy)
+            self._device.conversion.set_indexed(policy)
 
     def take_arrivals(self, partition: int, suffixes: Iterable[str], since_s: float) -> int:
         """Convert files that came from outside since a moment (Unix seconds); return their number.
@@ -187,7 +189,7 @@ class Repacker:
         rsync writes files without asking this engine. Older ones may be leftovers of objects whose tombstones
         are gone already, so they do not count. Raises ``NoSpace``, ``LockTimeout``, OSError.
         """
-        if self._device.may_have_unindexed(self._policy.index, partition):
+        if self._device.conversion.may_have_unindexed(self._policy.index, partition):
             # Files count as they are.
             return 0
         disk, path = self._core.disk, partition_dir(self._device.path, self._policy, str(partition))
@@ -227,7 +229,7 @@ class Repacker:
         return partitions
 
     def _convert_partition(self, partition: int, packs: bool) -> None:
-        if packs and self._device.may_have_unindexed(self._policy.index, partition):
+        if packs and self._device.conversion.may_have_unindexed(self._policy.index, partition):
             self._forget_missing(partition)
         for object_hash, entries in self._devices.partitions(self._name).objects(partition, self._policy):
             if self._stopped():
@@ -240,7 +242,7 @@ class Repacker:
         policy = self._policy.index
         if packs:
             self._files.remove_partition(self._name, str(partition), self._policy)
-        if packs and not self._device.is_indexed(policy):
+        if packs and not self._device.conversion.is_indexed(policy):
             self._device.change_index(lambda writing: rows.set_adopted(writing, policy, partition))
 
     def _place(self, partition: int, object_hash: bytes) -> Place:

@@ -137,7 +137,7 @@ class PackedSpace:
         A file is written before its record. Where files count without records, none is removed.
         """
         opened, removed = self._devices.device(device), 0
-        if opened.may_have_unindexed(policy.index, int(partition)):
+        if opened.conversion.may_have_unindexed(policy.index, int(partition)):
             return 0
         path = f"{objects_dir(opened.path, policy)}/{partition}"
         if has_hashes(self._devices.core.disk, path):

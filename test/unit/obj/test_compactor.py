@@ -148,7 +148,7 @@ def test_new_files_without_a_record_stay(bench):
 def test_files_that_count_without_records_stay(bench):
     """While a device is converted, or kept as files for the file engine."""
     bench.put("large", 0, 600_000)
-    bench.store.devices.device("sda").keep_as_files(0)
+    bench.store.devices.device("sda").conversion.keep_as_files(0)
     (known,) = bench.root.rglob("*.data")
     mine = known.parents[1] / ("0" * 29 + known.parent.name[-3:]) / known.name
     mine.parent.mkdir()

@@ -106,7 +106,7 @@ def test_posted_metadata_comes_with_the_data_where_a_tombstone_was(pair):
 
 
 def test_an_object_whose_data_alone_was_wanted_is_in_sync_when_a_second_offer_says_so(pair):
-    """Receivers of the peer want the data alone where they have a tombstone, and lack what was posted then."""
+    """Receivers of the peer want data alone where they have a tombstone, and lack what was posted then."""
     pair[0].ask("PUT", "/1/a/c/o", NOW, b"x")
     push(pair)
     pair[1].ask("POST", "/1/a/c/o", NOW + 8, x_object_meta_colour="red")

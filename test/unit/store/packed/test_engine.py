@@ -155,7 +155,7 @@ def test_a_thread_changes_what_is_a_file(loop, bodies):
 
 
 def test_a_thread_keeps_objects_as_files(loop):
-    device_of(loop.store).keep_as_files(GOLD.index)
+    device_of(loop.store).conversion.keep_as_files(GOLD.index)
     assert changed(loop, put, A, 1, b"one") == 1
     assert changed(loop, delete, A, 2) == 1
 

@@ -66,5 +66,5 @@ def test_objects_are_listed_in_the_order_in_which_they_lie(bench):
 
 def test_devices_with_files_that_the_index_does_not_have_are_read_by_partition(bench):
     put(bench.store, key_of(), ts(NOW_S))
-    bench.store.devices.device("sda").keep_as_files(0)
+    bench.store.devices.device("sda").conversion.keep_as_files(0)
     assert bench.store.maintenance.reading_order("sda", GOLD) == []
