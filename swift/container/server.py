@@ -7,9 +7,11 @@ tables is in ``container.broker``, everything about shard range records in ``con
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 from swift.base.entity import RESERVED, quote_path
+from swift.base.errors import InvalidValue
 from swift.base.shardrange import UPDATING_STATES
 from swift.base.timestamp import InvalidTimestamp, Timestamp, http_date
 from swift.base.truth import is_true
@@ -57,6 +59,7 @@ from swift.http.validate import validate_stored_metadata
 from swift.platform.devices import SpaceGuard
 from swift.platform.disk import Disk
 from swift.runtime.backendapp import BackendContext, Handler, reject_sync_key
+from swift.wire import rowbatch
 
 _SAVED = frozenset(("x-container-read", "x-container-write", "x-container-sync-key", "x-container-sync-to"))
 _LEGACY_SAVED = _SAVED | {"x-versions-location"}
@@ -67,6 +70,8 @@ _TARGETS_MAX = 1024
 _POLICY = fields.BACKEND_STORAGE_POLICY_INDEX
 _REDIRECT = fields.BACKEND_ACCEPT_REDIRECT
 _SHARDS_PREFIX = "shards_"
+#: The rows of a batch, by their place in it.
+_Numbered = dict[ContainerBroker, dict[int, ObjectRow]]
 
 
 class ContainerServer(DatabaseApp[ContainerBroker]):
@@ -110,6 +115,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
             "HEAD": self.head,
             "GET": self.get,
             "UPDATE": self.update,
+            rowbatch.METHOD: self.batch,
             "REPLICATE": Receiver(self, ContainerReplica, has_ranges=True).handle,
         }
 
@@ -124,8 +130,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
             self._check_sync_to(sync_to)
         if name is not None:
             broker = self._broker_for_row(request, target)
-            self.check_space(broker)
-            row = self._row_of(request, name, timestamp)
+            row = self._row_to_put(request, broker, name)
             return self._store_row(request, target, broker, row, 201)
         broker = self._broker(target)
         self.check_space(broker)
@@ -224,8 +229,10 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
             broker.refresh()
         return broker
 
-    def _row_of(self, request: Request, name: str, timestamp: Timestamp) -> ObjectRow:
-        headers = request.headers
+    def _row_to_put(self, request: Request, broker: ContainerBroker, name: str) -> ObjectRow:
+        """Return the row of a PUT; raises ``NoSpace``, ``HTTPError`` 400."""
+        self.check_space(broker)
+        headers, timestamp = request.headers, request.timestamp
         if "x-etag" not in headers or "x-content-type" not in headers:
             raise HTTPError(400, "X-Etag and X-Content-Type are required", content_type=TEXT)
         content_type, etag = headers["x-content-type"], headers["x-etag"]
@@ -245,6 +252,16 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         self, request: Request, target: StorageTarget, broker: ContainerBroker, row: ObjectRow, status: int
     ) -> Response:
         """Write a row here, or tell the caller which shard wants it."""
+        refusal = self._row_refusal(request, target, broker, row)
+        if refusal is not None:
+            return refusal
+        broker.put_rows((row,))
+        return Response(status, {"content-type": HTML})
+
+    def _row_refusal(
+        self, request: Request, target: StorageTarget, broker: ContainerBroker, row: ObjectRow
+    ) -> Response | None:
+        """Return the response for a row that is not stored here; creates the container if the row may."""
         headers = request.headers
         if not broker.databases:
             if not self._creates_itself(request, target):
@@ -254,8 +271,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
             redirect = self._redirect(request, row.name, broker)
             if redirect is not None:
                 return redirect
-        broker.put_rows((row,))
-        return Response(status, {"content-type": HTML})
+        return None
 
     def _creates_itself(self, request: Request, target: StorageTarget) -> bool:
         """Return True if a row may create its container: internal accounts, and shards on request."""
@@ -351,6 +367,47 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         if rows:
             broker.merge_rows(rows)
         return error_response(202)
+
+    # --- BATCH ------------------------------------------------------------------------------------
+
+    def batch(self, request: Request) -> Response:
+        """Store rows of several requests; each has its own answer (doc/formats/row-batches.md)."""
+        try:
+            asked = rowbatch.decode_rows(whole_body(request, rowbatch.BYTES_MAX))
+        except InvalidValue as error:
+            return error_response(400, str(error), content_type=TEXT)
+        if request.raw_path.count("/") != 1:
+            return error_response(400, f"Invalid path: {request.raw_path}", content_type=TEXT)
+        responses: list[Response] = []
+        rows: _Numbered = {}
+        for number, each in enumerate(asked):
+            part = Request(
+                each.method, request.raw_path + each.path, each.headers, remote_addr=request.remote_addr
+            )
+            responses.append(self.respond(partial(self._prepare_row, rows, number), part))
+        for broker, numbered in rows.items():
+            stored = self.respond(partial(_put_rows, broker, list(numbered.values())), request)
+            if stored.status != 200:
+                responses = [stored if n in numbered else each for n, each in enumerate(responses)]
+        answers = [rowbatch.RowAnswer(each.status, each.headers) for each in responses]
+        return Response(200, {"content-type": "application/json"}, rowbatch.encode_answers(answers))
+
+    def _prepare_row(self, rows: _Numbered, number: int, request: Request) -> Response:
+        """Add the row of a request to ``rows`` and return the response for the case that it is stored."""
+        if request.method not in ("PUT", "DELETE"):
+            return error_response(405)
+        target, name = self._target(request)
+        if name is None:
+            return error_response(400, "A batch has rows of objects only", content_type=TEXT)
+        broker = self._broker_for_row(request, target)
+        if request.method == "PUT":
+            row, status = self._row_to_put(request, broker, name), 201
+        else:
+            row, status = tombstone(name, request.timestamp, self._policy(request) or 0), 204
+        refusal = self._row_refusal(request, target, broker, row)
+        if refusal is None:
+            rows.setdefault(broker, {})[number] = row
+        return refusal or Response(status)
 
     # --- HEAD, GET --------------------------------------------------------------------------------
 
@@ -453,6 +510,11 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         except OutboundRefused:
             # The reason would tell a client what listens where.
             raise HTTPError(400, "Invalid host and port in X-Container-Sync-To")
+
+
+def _put_rows(broker: ContainerBroker, rows: Sequence[ObjectRow], _request: Request) -> Response:
+    broker.put_rows(rows)
+    return Response(200)
 
 
 def _always(info: ContainerFacts | None) -> HeaderMap:

@@ -79,6 +79,10 @@ class DatabaseApp(BackendApp, Generic[B]):
         """Return the handlers with database errors answered."""
         return {name: _Answering(self, handler) for name, handler in self.database_verbs().items()}
 
+    def respond(self, handler: Handler, request: Request) -> Response:
+        """Return the response of a handler, with its errors answered; for parts of a request."""
+        return self._call_handler(_Answering(self, handler), request)
+
     # --- finding things ---------------------------------------------------------------------------
 
     def target(self, request: Request, minimum: int, maximum: int) -> StorageTarget:

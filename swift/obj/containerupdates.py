@@ -25,6 +25,7 @@ from swift.http import fields
 from swift.http.headers import HeaderMap, lower_name, title_case
 from swift.http.request import Request
 from swift.obj.put import NAMES_MAX
+from swift.obj.rowbatches import RowBatches
 from swift.obj.settings import ObjectSettings
 from swift.policy.policy import Policy
 from swift.runtime.backendapp import BackendContext
@@ -270,6 +271,7 @@ class UpdateSender:
         self._settings = settings
         self._store_at = store_at
         self._direct = DirectClient(context.transport, "object-server", settings)
+        self._batches = RowBatches(self._direct, context.clock)
         self._failures = RepeatedErrorLog(context.telemetry.log, context.clock)
         self._health = NodeHealth(context.clock, patience_s=settings.node_timeout)
 
@@ -328,15 +330,17 @@ class UpdateSender:
         address, place = split_address(host), f"{host}/{device}"
         if address is None:
             return None, f"bad address {host!r}"
+        request = self._batches.request
         if self._health.is_unresponsive(place):
             if not self._health.is_probe_due(place):
                 return None, "unresponsive"
             done.set()
+            request = self._batches.request_alone
         self._health.requested(place, self._context.clock.monotonic())
         try:
             # Device and partition are as a proxy sent them.
-            path = f"/{device}/{update.partition}{update.target}"
-            reply = self._direct.request(NodeAddress(*address), update.op, path, update.headers)
+            path = f"/{update.partition}{update.target}"
+            reply = request(NodeAddress(*address), device, update.op, path, update.headers)
         except TransportError as error:
             if not isinstance(error, TimedOut):
                 self._health.responded(place)

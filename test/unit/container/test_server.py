@@ -403,7 +403,7 @@ def test_reserved_objects_need_reserved_containers(bench):
 def test_options_and_unknown_methods(bench):
     options = bench("OPTIONS")
     assert options.status == 200
-    assert options.headers["allow"] == "DELETE, GET, HEAD, OPTIONS, POST, PUT, REPLICATE, UPDATE"
+    assert options.headers["allow"] == "BATCH, DELETE, GET, HEAD, OPTIONS, POST, PUT, REPLICATE, UPDATE"
     assert options.headers["server"].startswith("container-server/")
     assert bench("BREW").status == 405
 

@@ -1,0 +1,164 @@
+"""Container rows on their way to one device are sent together: those that wait while a request is under way.
+
+Container servers that do not know the request (OpenStack Swift) get each row by itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+
+from swift import green
+from swift.base.clock import Clock
+from swift.base.errors import InvalidValue
+from swift.cluster.direct import DirectClient
+from swift.cluster.transport import BackendResponse, MalformedResponse, NodeAddress, TransportError
+from swift.green import Event, spawn_detached
+from swift.http.headers import HeaderMap
+from swift.wire.rowbatch import METHOD, ROWS_MAX, BatchedRow, decode_answers, encode_rows
+
+#: Rows do not wait longer for a request before them, seconds.
+PATIENCE_S = 0.1
+#: For so long a server that did not know the request is not sent it again, seconds.
+RETRY_S = 600.0
+#: Statuses of servers that do not know the request, and of those that did not like this one.
+_UNKNOWN, _REFUSED = frozenset((405, 501)), frozenset((400, 413))
+#: Devices and servers that are remembered.
+_PLACES_MAX = 10_000
+#: Headers that say something about the sender, not about the row.
+_OF_THE_SENDER = frozenset(("user-agent", "referer", "x-trans-id"))
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    """A row that waits for its answer."""
+
+    row: BatchedRow
+    done: Event = field(default_factory=Event)
+    reply: BackendResponse | None = None
+    error: Exception | None = None
+
+
+@dataclass(slots=True, eq=False)
+class _Place:
+    """The rows on their way to one device."""
+
+    server: NodeAddress
+    device: str
+    gathering: list[_Waiting] = field(default_factory=list)
+    #: Stands for the green thread that sends what is gathered.
+    sender: object | None = None
+    #: When its last request began.
+    began_s: float = 0.0
+
+
+class RowBatches:
+    """Sends rows of the requests of this process; for green threads."""
+
+    def __init__(self, direct: DirectClient, clock: Clock):
+        self._direct = direct
+        self._clock = clock
+        self._places: dict[tuple[NodeAddress, str], _Place] = {}
+        #: Server → until when it gets each row by itself.
+        self._single_until: dict[NodeAddress, float] = {}
+
+    def request_alone(
+        self, server: NodeAddress, device: str, method: str, path: str, headers: HeaderMap
+    ) -> BackendResponse:
+        """Send a row by itself, behind no other; raises ``TransportError``."""
+        return self._direct.request(server, method, f"/{device}{path}", headers)
+
+    def request(
+        self, server: NodeAddress, device: str, method: str, path: str, headers: HeaderMap
+    ) -> BackendResponse:
+        """Send a row to ``path`` below a device; raises ``TransportError``."""
+        now_s = self._clock.monotonic()
+        if now_s < self._single_until.get(server, 0.0):
+            return self.request_alone(server, device, method, path, headers)
+        place = self._places.get((server, device))
+        if place is None:
+            if len(self._places) >= _PLACES_MAX:
+                self._places.clear()
+            place = self._places[server, device] = _Place(server, device)
+        waiting = _Waiting(BatchedRow(method, path, headers))
+        place.gathering.append(waiting)
+        if place.sender is None or now_s - place.began_s > PATIENCE_S:
+            place.sender, place.began_s = object(), now_s
+            # It begins when all that were woken together have come here.
+            spawn_detached(self._send_gathered, place, place.sender)
+        waiting.done.wait()
+        if waiting.reply is None:
+            raise waiting.error or TransportError("the row was not sent")
+        return waiting.reply
+
+    def _send_gathered(self, place: _Place, sender: object) -> None:
+        """Send what is gathered until nothing is, or another green thread does so."""
+        while place.sender is sender and place.gathering:
+            some, place.gathering = place.gathering[:ROWS_MAX], place.gathering[ROWS_MAX:]
+            place.began_s = self._clock.monotonic()
+            try:
+                self._send(place.server, place.device, some)
+            except Exception as error:  # noqa: BLE001 - every caller gets it
+                for each in some:
+                    each.error = error
+            finally:
+                for each in some:
+                    each.done.set()
+        if place.sender is sender:
+            place.sender = None
+
+    def _send(self, server: NodeAddress, device: str, some: list[_Waiting]) -> None:
+        if len(some) > 1 and self._clock.monotonic() >= self._single_until.get(server, 0.0):
+            reply = self._send_batch(server, device, some)
+            if reply is None:
+                return
+            if reply.status in _UNKNOWN:
+                self._note_unknown(server)
+            elif reply.status not in _REFUSED:
+                for each in some:
+                    each.reply = reply
+                return
+        if len(some) == 1:
+            self._send_single(server, device, some[0])
+        else:
+            green.gather([partial(self._send_single, server, device, each) for each in some])
+
+    def _note_unknown(self, server: NodeAddress) -> None:
+        """Send a server each row by itself for a while."""
+        if len(self._single_until) >= _PLACES_MAX:
+            self._single_until.clear()
+        self._single_until[server] = self._clock.monotonic() + RETRY_S
+
+    def _send_batch(self, server: NodeAddress, device: str, some: list[_Waiting]) -> BackendResponse | None:
+        """Send rows together; return the response unless it answers each of them."""
+        rows = [_without_sender(each.row) for each in some]
+        first = some[0].row.headers
+        headers = {
+            "user-agent": first.get("user-agent", "-"),
+            "x-trans-id": ",".join(each.row.headers.get("x-trans-id", "-") for each in some),
+        }
+        reply = self._direct.request(server, METHOD, f"/{device}", headers, encode_rows(rows))
+        if reply.status != 200:
+            return reply
+        try:
+            answers = decode_answers(reply.body, len(some))
+        except InvalidValue as error:
+            raise MalformedResponse(str(error))
+        for each, answer in zip(some, answers, strict=True):
+            each.reply = BackendResponse(answer.status, answer.headers)
+        return None
+
+    def _send_single(self, server: NodeAddress, device: str, waiting: _Waiting) -> None:
+        row = waiting.row
+        try:
+            waiting.reply = self.request_alone(server, device, *row)
+        except TransportError as error:
+            waiting.error = error
+
+    def __repr__(self) -> str:
+        return f"<RowBatches for {len(self._places)} devices>"
+
+
+def _without_sender(row: BatchedRow) -> BatchedRow:
+    headers = {name: value for name, value in row.headers.items() if name not in _OF_THE_SENDER}
+    return row._replace(headers=headers)

@@ -1,0 +1,56 @@
+"""Batches of rows on the wire: what is sent arrives, and nothing else is taken."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from swift.base.errors import InvalidValue
+from swift.wire.rowbatch import (
+    ROWS_MAX,
+    BatchedRow,
+    RowAnswer,
+    decode_answers,
+    decode_rows,
+    encode_answers,
+    encode_rows,
+)
+
+ROW = BatchedRow("PUT", "/1/a/c/%C3%BC", {"x-content-type": "text/\xfc"})
+
+
+def test_rows_and_answers_arrive_as_they_are():
+    rows = [ROW, BatchedRow("DELETE", "/1/a/c/o", {})]
+    assert decode_rows(encode_rows(rows)) == rows
+    answers = [RowAnswer(201, {}), RowAnswer(301, {"location": "/.shards_a/c"})]
+    assert decode_answers(encode_answers(answers), 2) == answers
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"\xff",
+        b"[" * 100_000,
+        b"{}",
+        b"[]",
+        b"[1]",
+        b'[["PUT", "/1/a/c/o"]]',
+        b'[["PUT", 1, {}]]',
+        b'[[1, "/1/a/c/o", {}]]',
+        b'[["PUT", "1/a/c/o", {}]]',
+        b'[["PUT", "/1/a/c/o", []]]',
+        b'[["PUT", "/1/a/c/o", {"x-size": 1}]]',
+        json.dumps([ROW] * (ROWS_MAX + 1)).encode(),
+    ],
+)
+def test_what_is_no_batch_is_refused(body):
+    with pytest.raises(InvalidValue):
+        decode_rows(body)
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"[[201, {}], [201, {}]]", b'[["201", {}]]', b"[[201, {}, 1]]"])
+def test_what_does_not_answer_each_row_is_refused(body):
+    with pytest.raises(InvalidValue):
+        decode_answers(body, 1)
