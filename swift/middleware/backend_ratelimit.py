@@ -24,8 +24,11 @@ from swift.http.response import Response, error_response
 from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.platform.regularfiles import FileIdentity, file_identity
 from swift.telemetry.telemetry import Telemetry
+from swift.wire import rowbatch
 
 METHODS = ("get", "head", "put", "post", "delete", "update", "replicate")
+#: Limits that count the rows of batches.
+_OF_ROWS = ("", "put", "delete")
 #: Devices and methods to remember; more than a node has.
 _DEVICES_MAX = 1000
 #: Tolerance for rounding errors of added times.
@@ -112,10 +115,13 @@ class BackendRatelimit(Filter):
     def handle(self, request: Request) -> Response:
         """Return 529 when a limit of the device is exceeded."""
         self._reload_if_changed()
+        settings, method = self._settings, request.method.lower()
+        if request.method == rowbatch.METHOD and any(map(settings.get_rate, _OF_ROWS)):
+            # The rows come one by one then, and count as what they are.
+            return error_response(405)
         segments = request.lossy_path.split("/", 3)
         if len(segments) < 3 or not is_digits(segments[2]):
             return self.forward(request)
-        settings, method = self._settings, request.method.lower()
         limits = {
             limited_method: rate
             for limited_method in ("", method)

@@ -72,6 +72,14 @@ def test_only_requests_for_devices_are_counted(path, target):
     assert Bench(path, **{RATE: "1"}).passed(path=target) == 20
 
 
+@pytest.mark.parametrize(
+    ("limited", "status"), [("put_", 405), ("delete_", 405), ("", 405), ("get_", 204), (None, 204)]
+)
+def test_rows_come_one_by_one_where_they_are_counted(path, limited, status):
+    bench = Bench(path, **({} if limited is None else {limited + RATE: "5"}))
+    assert bench.filter.handle(Request("BATCH", "/sda")).status == status
+
+
 def test_a_file_overrides_and_what_is_taken_out_of_it_reverts(path):
     bench = Bench(path, **{RATE: "2", "requests_per_device_rate_buffer": "0"})
     bench.write(f"{RATE} = 0")
