@@ -505,6 +505,10 @@ def run(args: argparse.Namespace) -> list[MeasuredWork]:
                     with serving(bench, contestant, bench.port, is_limited=True):
                         for size in sizes:
                             measure_puts(bench, contestant, size)
+            except (SwiftError, OSError):
+                # Others were measured for many minutes.
+                print("\n".join(table(bench.results)), flush=True)
+                raise
             finally:
                 shutil.rmtree(bench.state, ignore_errors=True)
             return bench.results
