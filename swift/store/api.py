@@ -367,8 +367,10 @@ class SyncedVersion(NamedTuple):
     fragment: int | None = None
     #: Erasure coding: whether it was handed over as durable.
     durable: bool = True
-    #: Of the newest POST that was handed over with it; None when its metadata is to stay.
+    #: Of the newest POST that was handed over with it; None: of none.
     meta_timestamp: Timestamp | None = None
+    #: Erasure coding: the device is to have another archive, which the metadata belongs to.
+    keeps_metadata: bool = False
 
 
 #: Called with the number of bytes that were just read, to slow an audit down.
@@ -425,6 +427,13 @@ class Maintenance(Protocol):
     @effort(Effort.SSYNC)
     def purge_all(self, purges: Sequence[tuple[Location, SyncedVersion]]) -> None:
         """Remove exactly the synced versions of several objects of a device; see ``purge``."""
+
+    @effort(Effort.SSYNC)
+    def remove_lone_metadata(self, locations: Sequence[Location]) -> None:
+        """Remove what was posted to objects of which neither data nor a tombstone is there.
+
+        For handoffs: such metadata is never offered, and would keep its partition until it is reclaimed.
+        """
 
     @effort(Effort.HASHES)
     def change_token(self, device: str, partition: str, policy: Policy) -> str:

@@ -86,6 +86,7 @@ class MaintenanceHandle(Handle[Maintenance]):
     quarantine = _method(Maintenance.quarantine)
     purge = _method(Maintenance.purge)
     purge_all = _method(Maintenance.purge_all)
+    remove_lone_metadata = _method(Maintenance.remove_lone_metadata)
     change_token = _method(Maintenance.change_token)
     idle_s = _method(Maintenance.idle_s)
     make_durable = _method(Maintenance.make_durable)

@@ -152,6 +152,7 @@ class ForwardingMaintenance(Forwarding[Maintenance]):
     quarantine = _forward(Maintenance.quarantine)
     purge = _forward(Maintenance.purge)
     purge_all = _forward(Maintenance.purge_all)
+    remove_lone_metadata = _forward(Maintenance.remove_lone_metadata)
     change_token = _forward(Maintenance.change_token)
     idle_s = _forward(Maintenance.idle_s)
     make_durable = _forward(Maintenance.make_durable)

@@ -380,12 +380,31 @@ class FileMaintenance:
         if tombstone_name(at) in gone:
             # Metadata above a tombstone is never offered: alone it would keep its partition here.
             return metas + gone
-        if synced.meta_timestamp is None:
-            return gone
-        if not all(_is_meta_until(name, synced.meta_timestamp) for name in metas):
+        if not all(_is_meta_until(name, synced.meta_timestamp or at) for name in metas):
             # Metadata that was posted since then is offered with its data.
             return []
-        return metas + gone
+        return gone if synced.keeps_metadata else metas + gone
+
+    def remove_lone_metadata(self, locations: Sequence[Location]) -> None:
+        """See ``Maintenance``."""
+        disk = self._core.disk
+        for location in locations:
+            object_path = self._object_path(location)
+            try:
+                fd = lock_directory(disk, object_path.directory)
+            except FileNotFoundError:
+                continue
+            try:
+                with self._core.changes.change(object_path.device, object_path.directory):
+                    names = disk.listdir(object_path.directory)
+                    if all(name.endswith(META) for name in names):
+                        self._core.mark_dirty(object_path)
+                        for name in names:
+                            disk.unlink(f"{object_path.directory}/{name}")
+                        remove_if_empty(disk, object_path.directory)
+            finally:
+                disk.close(fd)
+            remove_if_empty(disk, object_path.suffix)
 
     def _is_abandoned(self, object_path: ObjectPath, name: str) -> bool:
         """Return True if an uncommitted archive is so old that no commit is on its way."""

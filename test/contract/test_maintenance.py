@@ -245,11 +245,28 @@ def test_several_objects_are_handed_over_together(bench, store, maintenance):
     assert bench.names(keys[0]) == []
 
 
-def test_metadata_stays_where_it_was_not_handed_over(bench, store, maintenance):
-    put(store, key_of(), ts(NOW_S))
-    post(store, key_of(), ts(NOW_S + 2))
-    assert not maintenance.purge(at(key_of()), SyncedVersion(ts(NOW_S)))
-    assert bench.names(key_of()) == [f"{ts(NOW_S + 2).internal}.meta"]
+def test_metadata_stays_for_the_archive_that_is_to_come(bench, store, maintenance):
+    key = key_of("coded", EC)
+    put(store, key, ts(NOW_S), fragment=3)
+    post(store, key, ts(NOW_S + 2))
+    synced = SyncedVersion(ts(NOW_S), 3, meta_timestamp=ts(NOW_S + 1), keeps_metadata=True)
+    assert not maintenance.purge(at(key), synced)
+    assert len(bench.names(key)) == 2, "posted since it was offered"
+    assert not maintenance.purge(at(key), synced._replace(meta_timestamp=ts(NOW_S + 2)))
+    assert bench.names(key) == [f"{ts(NOW_S + 2).internal}.meta"]
+
+
+def test_metadata_of_nothing_is_removed_and_no_other(bench, store, maintenance):
+    keys = [key_of(name, EC) for name in ("data", "tombstone", "lone")]
+    for key in keys:
+        put(store, key, ts(NOW_S), fragment=3)
+        post(store, key, ts(NOW_S + 2))
+    delete(store, keys[1], ts(NOW_S + 1))
+    synced = SyncedVersion(ts(NOW_S), 3, meta_timestamp=ts(NOW_S + 2), keeps_metadata=True)
+    maintenance.purge(at(keys[2]), synced)
+    maintenance.remove_lone_metadata([at(key) for key in (*keys, key_of("none", EC))])
+    assert [len(bench.names(key)) for key in keys] == [2, 2, 0]
+    assert sorted(store.inventory("sda", "7", EC)) == sorted(key.hash for key in keys[:2])
 
 
 def test_only_the_archive_of_the_index_is_forgotten(bench, store, maintenance):

@@ -578,14 +578,26 @@ class MemoryMaintenance:
             if gone and not any(name.endswith(DATA) for name in directory.keys() - gone):
                 metas = {name for name in directory if name.endswith(META)}
                 newest = max((parse_name(name).timestamp for name in metas), default=at)
-                meta_at = newest if tombstone_name(at) in gone else synced.meta_timestamp
-                if meta_at is not None:
-                    gone = gone | metas if newest <= meta_at else set()
+                if tombstone_name(at) in gone:
+                    gone |= metas
+                elif newest > (synced.meta_timestamp or at):
+                    gone = set()
+                elif not synced.keeps_metadata:
+                    gone |= metas
             for name in gone:
                 del directory[name]
             if not directory:
                 self._store._directories.pop(self._where(location), None)
             return not directory
+
+    def remove_lone_metadata(self, locations):
+        """See ``Maintenance``."""
+        with self._store._lock:
+            for location in locations:
+                if all(
+                    name.endswith(META) for name in self._store._directories.get(self._where(location), {})
+                ):
+                    self._store._directories.pop(self._where(location), None)
 
     def change_token(self, device: str, partition: str, policy: Policy) -> str:
         """See ``Maintenance``; hashing costs nothing here, so nobody is to rely on what it was."""

@@ -241,13 +241,31 @@ class ReconstructorPass(DeviceSyncPass[ObjectReconstructor]):
                 self._revert(local, revert)
         is_left = False
         if local.own is None:
-            is_left = not store.maintenance.remove_partition(self._device, name, local.policy)
+            is_left = not self._remove_partition(local)
             if not is_left:
                 self._counters.add("removes")
         elif reverts:
             again = store.hashes(self._device, name, local.policy)
             is_left = bool(plan_reverts(again, local.own, local.primaries, _ec(local.policy), self._task.rng))
         self.note_result(unit, failures, is_left=is_left)
+
+    def _remove_partition(self, local: LocalPartition) -> bool:
+        """Remove a handoff partition from which everything was handed over; return True if it is gone."""
+        store, name = self._task.stores.at(local.policy, self._device), str(local.part)
+        if store.maintenance.remove_partition(self._device, name, local.policy):
+            return True
+        hashes = store.hashes(self._device, name, local.policy)
+        without_archives = [
+            suffix
+            for suffix, value in hashes.items()
+            if isinstance(value, Mapping) and all(key is None for key in value)
+        ]
+        if not without_archives:
+            return False
+        for names in store.inventory(name, local.policy, without_archives):
+            locations = [Location(self._device, name, local.policy, each) for each in names]
+            store.maintenance.remove_lone_metadata(locations)
+        return store.maintenance.remove_partition(self._device, name, local.policy)
 
     @contextmanager
     def _timed(self, kind: str) -> Iterator[None]:
@@ -382,8 +400,10 @@ class ReconstructorPass(DeviceSyncPass[ObjectReconstructor]):
             location = Location(self._device, str(local.part), local.policy, name)
             if local.own is not None and engine.maintenance.find(location, view).state.kind == DELETED:
                 continue
-            meta = offer.meta if local.own is None else None
-            purges.append((location, SyncedVersion(offer.data, revert.index, offer.durable, meta)))
+            synced = SyncedVersion(
+                offer.data, revert.index, offer.durable, offer.meta, keeps_metadata=local.own is not None
+            )
+            purges.append((location, synced))
         engine.maintenance.purge_all(purges)
 
 

@@ -18,7 +18,7 @@ from swift.obj.replication.task import PartitionUnit
 from swift.obj.replicator.delivery import Delivery, DeliveryFailed, DeliveryResult, ReplicationJob
 from swift.ring.device import Node
 from swift.runtime.report import Counters
-from swift.store.api import DELETED, LIVE, Location, ObjectStore, ReadOptions, SyncedVersion
+from swift.store.api import ABSENT, DELETED, LIVE, Location, ObjectStore, ReadOptions, SyncedVersion
 from swift.store.calls import Effort
 from swift.store.handle import StoreHandle
 from swift.store.layout import suffix_of
@@ -58,6 +58,8 @@ class Revert:
         self._unit = unit
         self._part = str(unit.local.part)
         self._policy = unit.local.policy
+        #: Objects that are neither there nor deleted; metadata may be left of them.
+        self._without_data: list[Location] = []
 
     def run(self) -> bool:
         """Push everything to the primaries; return True if the local partition is removed."""
@@ -76,12 +78,15 @@ class Revert:
     def _run_locked(self) -> None:
         local_versions: dict[str, SyncedVersion] = {}
         store = self._context.store
+        self._without_data.clear()
         for names in store.inventory(self._part, self._policy):
             local_versions.update(store.call(Effort.SSYNC, self._local_versions, names))
             if len(local_versions) >= OBJECTS_MAX:
                 break
         if local_versions:
             self._remove(local_versions, self._push_all(local_versions))
+        if self._without_data:
+            store.maintenance.remove_lone_metadata(self._without_data)
 
     def _local_versions(self, engine: ObjectStore, names: Sequence[str]) -> dict[str, SyncedVersion]:
         """Return what some objects of the partition are."""
@@ -93,6 +98,8 @@ class Revert:
                 found[name] = SyncedVersion(state.timestamp)
             elif state.kind == LIVE:
                 found[name] = SyncedVersion(state.data_timestamp, meta_timestamp=state.timestamp)
+            elif state.kind == ABSENT:
+                self._without_data.append(self._location(name))
         return found
 
     def _location(self, name: str) -> Location:

@@ -213,13 +213,19 @@ class PackedMaintenance:
         if any(entry.kind is Kind.TOMBSTONE for entry in gone):
             # Metadata above a tombstone is never offered: alone it would keep its partition here.
             return metas + gone
-        meta_at = synced.meta_timestamp
-        if meta_at is None:
-            return gone
-        if any(entry.timestamp > meta_at for entry in metas):
+        if any(entry.timestamp > (synced.meta_timestamp or at) for entry in metas):
             # Metadata that was posted since then is offered with its data.
             return []
-        return metas + gone
+        return gone if synced.keeps_metadata else metas + gone
+
+    def remove_lone_metadata(self, locations: Sequence[Location]) -> None:
+        """See ``Maintenance``."""
+        for location in locations:
+            place = self._place(location)
+            with place.device.locks.hold(place.lock):
+                entries = place.entries()
+                if entries and all(entry.kind is Kind.META for entry in entries):
+                    remove(place, place.partition, entries)
 
     def _is_abandoned(self, place: Place, entries: list[Entry], name: str) -> bool:
         """Return True if an uncommitted archive is so old that no commit is on its way."""
