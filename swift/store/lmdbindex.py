@@ -8,15 +8,21 @@ volumes.
 The device may fail at any time. LMDB reads it through a mapping, which is guarded: a page that cannot be
 read is an error and kills no process. Its locks are in memory, where nothing fails while they are held. An
 index with such a page, or with writes that the device refused, is discarded by the process that notices.
+
+LMDB waits for the writer without end, also for a process that was stopped while it writes. So a lock of our
+own comes before LMDB's, and a change is refused when it is not free in time.
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import re
 import struct
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
@@ -42,6 +48,11 @@ _READERS_MAX = 1024
 #: LMDB takes 64 bytes for each reader, and two pages are more than the rest.
 _LOCK_BYTES = _READERS_MAX * 64 + 8192
 _NAME = re.compile("[0-9a-f]{16}")
+#: A change waits so long for the writer, seconds: less than proxies wait for a node.
+WRITER_TIMEOUT_S = 5.0
+#: It waits so long after one that waited in vain, seconds: not every request of a device may take long then.
+STUCK_TIMEOUT_S = 0.25
+_PAUSE_MIN_S, _PAUSE_MAX_S, _PAUSE_GROWTH = 50e-6, 0.02, 0.05
 #: Content in place of an unreadable page: a leaf of LMDB's tree that has no entries.
 _EMPTY_LEAF = struct.pack("<QHHHH", 0, 0, 2, 16, 4096)
 
@@ -52,6 +63,14 @@ class IndexFailed(Exception):
 
 class IndexReplaced(IndexFailed):
     """Another index is in its place."""
+
+
+class IndexBusy(IndexFailed):
+    """Another process, stopped perhaps, has been changing it for too long; nothing is wrong with it."""
+
+    def __init__(self, seconds: float):
+        super().__init__(f"another process has been changing it for more than {seconds:g} s")
+        self.seconds = seconds
 
 
 class Writing(Protocol):
@@ -101,7 +120,7 @@ class Index(Protocol):
         """Return the space that it takes."""
 
     def writing(self) -> AbstractContextManager[Writing]:
-        """Change it; an exception within the block changes nothing."""
+        """Change it; an exception within the block changes nothing. Raises ``IndexBusy`` as well."""
 
     def discard(self) -> None:
         """Throw it away because what it holds is wrong; each of its users opens a new one."""
@@ -110,11 +129,61 @@ class Index(Protocol):
         """Give it up; the last user leaves it so that it survives a boot."""
 
 
+class WriterLock:
+    """Lock of those who change an index: threads of a process, and processes.
+
+    It is a file's lock, which ends with its process. ``path`` is that of the file. Raises OSError.
+    """
+
+    def __init__(self, path: str, timeout_s: float = WRITER_TIMEOUT_S):
+        self._timeout_s = timeout_s
+        self._is_stuck = False
+        self._mutex = threading.Lock()
+        self._fd = -1
+        self._fd = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Be the only one who changes the index. Raises ``IndexBusy``."""
+        timeout_s = min(self._timeout_s, STUCK_TIMEOUT_S) if self._is_stuck else self._timeout_s
+        deadline = time.monotonic() + timeout_s
+        if not self._mutex.acquire(timeout=timeout_s):
+            raise IndexBusy(timeout_s)
+        try:
+            self._is_stuck = not self._wait(deadline)
+            if self._is_stuck:
+                raise IndexBusy(timeout_s)
+            try:
+                yield
+            finally:
+                fcntl.flock(self._fd, fcntl.LOCK_UN)
+        finally:
+            self._mutex.release()
+
+    def _wait(self, deadline: float) -> bool:
+        """Take the lock of the file; return False if it was not free in time."""
+        pause_s = _PAUSE_MIN_S
+        while True:
+            try:
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return True
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    return False
+            time.sleep(pause_s)
+            pause_s = min(pause_s * (1 + _PAUSE_GROWTH), _PAUSE_MAX_S)
+
+    def __del__(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+
+
 class _Opened:
     """An index as all of this process share it; closed when the last call that uses it has ended."""
 
-    def __init__(self, name: str, way: str):
+    def __init__(self, name: str, way: str, writer_lock: WriterLock):
         self.name = name
+        self.writer_lock = writer_lock
         self.env = _environment(way)
         self.guard = MapGuard(way, _EMPTY_LEAF)
         #: A copy that an operator puts in its place has another one.
@@ -200,9 +269,13 @@ class LmdbIndex:
     Raises ``IndexFailed``, ``ConfigError``.
     """
 
-    def __init__(self, directory: str, boot_id: str, memory: str):
+    def __init__(
+        self, directory: str, boot_id: str, memory: str, *, writer_timeout_s: float = WRITER_TIMEOUT_S
+    ):
         require_lmdb(lmdb_version())
         import lmdb
+
+        self._writer_timeout_s = writer_timeout_s
 
         self._errors = (lmdb.Error, OSError)
         #: State of an index with unreadable pages, for other processes.
@@ -250,7 +323,7 @@ class LmdbIndex:
             with open(f"{way}-lock", "wb") as lock:
                 os.posix_fallocate(lock.fileno(), 0, _LOCK_BYTES)
             os.symlink(os.path.abspath(self._file(name)), way)
-        return _Opened(name, way)
+        return _Opened(name, way, WriterLock(f"{self._memory}/writer.lock", self._writer_timeout_s))
 
     def _way(self, name: str) -> str:
         """LMDB has its locks beside the path by which it is opened, so it is opened by a link."""
@@ -384,7 +457,7 @@ class LmdbIndex:
         """See ``Index``."""
         opened = self._in_use()
         try:
-            with opened.env.begin(write=True) as txn:
+            with opened.writer_lock.hold(), opened.env.begin(write=True) as txn:
                 yield _LmdbWriting(txn)
                 # Nothing that was made from a page that is none may be kept.
                 self._check_pages(opened)

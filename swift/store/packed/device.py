@@ -17,7 +17,7 @@ from functools import partial
 from typing import TypeVar
 
 from swift.base.digits import is_digits
-from swift.base.errors import ConfigError, NoSpace
+from swift.base.errors import ConfigError, LockTimeout, NoSpace
 from swift.base.timestamp import ZERO
 from swift.green import ThreadPool, in_green_thread
 from swift.platform.batches import GreenBatches, ThreadBatches
@@ -27,7 +27,7 @@ from swift.platform.locks import file_lock
 from swift.platform.syncing import sync_directory
 from swift.platform.waiting import allow_blocking, before_blocking
 from swift.store.hashes import FRESH_NS
-from swift.store.lmdbindex import Index, IndexFailed
+from swift.store.lmdbindex import Index, IndexBusy, IndexFailed
 from swift.store.packed import rows
 from swift.store.packed.changes import Change, apply
 from swift.store.packed.entry import BadEntry, Entry, decode_entries
@@ -120,6 +120,9 @@ class PackedDevice:
             with self._writing, suppress(NoSpace):
                 self._disown()
             self._learn()
+        except IndexBusy as error:
+            self.locks.close()
+            raise self._locked(error)
         except (IndexFailed, ConfigError) as error:
             self.locks.close()
             raise _unusable(path, error)
@@ -305,7 +308,10 @@ class PackedDevice:
                     failed.close(is_last=False)
 
     def read_index(self, work: Callable[[Index, Spaces], T]) -> T:
-        """Return what ``work`` returns, with another index if this one cannot be used. Raises OSError."""
+        """Return what ``work`` returns, with another index if this one cannot be used.
+
+        Raises OSError, and ``LockTimeout`` when it is changed and another process does not let go of it.
+        """
         failure: IndexFailed | None = None
         for _ in range(_TRIES):
             index = self.index
@@ -313,15 +319,22 @@ class PackedDevice:
                 if not index.is_current():
                     raise IndexFailed("the index was replaced")
                 return work(index, self.spaces)
+            except IndexBusy as busy:
+                raise self._locked(busy)
             except IndexFailed as error:
                 if failure is None:
                     self._notice(f"the index of {self.path} cannot be used: {error}; it is opened again")
                 failure = error
                 try:
                     self._reopen(index)
+                except IndexBusy as busy:
+                    raise self._locked(busy)
                 except IndexFailed as again:
                     failure = again
         raise _unusable(self.path, failure)
+
+    def _locked(self, error: IndexBusy) -> LockTimeout:
+        return LockTimeout(f"the index of {self.path}, which another process is changing,", error.seconds)
 
     def entries(self, policy: int, partition: int, object_hash: bytes) -> list[Entry]:
         """Return the entries of an object. Raises OSError."""
@@ -475,7 +488,7 @@ class PackedDevice:
             # The records that say so are still to be written.
             self._notice(f"cannot close volume {number} of {self.path}: {error}")
         if wanted:
-            with suppress(OSError, NoSpace):
+            with suppress(OSError, NoSpace, LockTimeout):
                 self._disown()
 
     def _disown(self) -> None:
@@ -547,7 +560,7 @@ class PackedDevice:
             with self._writing:
                 self._settle()
             self.index.close(is_last=False)
-        except (OSError, NoSpace, IndexFailed) as error:
+        except (OSError, NoSpace, LockTimeout, IndexFailed) as error:
             self._notice(f"the index of {self.path} is not complete and will be made again: {error}")
         self._appender = None
         self._given_up.clear()

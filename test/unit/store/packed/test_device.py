@@ -8,9 +8,9 @@ import os
 
 import pytest
 
-from swift.base.errors import ConfigError, NoSpace
+from swift.base.errors import ConfigError, LockTimeout, NoSpace
 from swift.base.timestamp import Timestamp
-from swift.store.lmdbindex import IndexFailed
+from swift.store.lmdbindex import IndexBusy, IndexFailed
 from swift.store.packed import rows
 from swift.store.packed.changes import Change, Update
 from swift.store.packed.device import PackedDevice, PackedRules
@@ -369,6 +369,21 @@ def test_what_is_durable_and_could_not_be_indexed_is_indexed_before_the_next_cha
     bench.mend()
     with bench.process().locks.hold(5):
         assert bench.seconds() == [1, 2] == bench.made_again()
+
+
+def test_an_index_that_another_process_holds_is_a_lock_that_is_not_free_and_no_failing_device(bench):
+    bench.put(1)
+    index = bench.process().index
+    bench.fail("index.writing", IndexBusy(5.0))
+    with pytest.raises(LockTimeout, match="the index of /srv/sda.* within 5 s"):
+        bench.put(2)
+    assert bench.seconds() == [1] and bench.process().index is index
+    bench.process().close()
+    bench.kill()
+    assert bench.seconds(by=1) == [1, 2]
+    bench.machine.file = None
+    with pytest.raises(LockTimeout, match="index"):
+        bench.open(2, lambda name: IndexBusy(5.0) if name == "index.writing" else None)
 
 
 def test_an_index_that_holds_garbage_is_made_again(bench):
