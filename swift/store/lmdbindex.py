@@ -61,6 +61,10 @@ class IndexFailed(Exception):
     """The index cannot be used now: an error of the device, or what it holds is damaged."""
 
 
+class IndexFull(IndexFailed):
+    """Its device has no room for a change; it can be read."""
+
+
 class IndexReplaced(IndexFailed):
     """Another index is in its place."""
 
@@ -181,10 +185,10 @@ class WriterLock:
 class _Opened:
     """An index as all of this process share it; closed when the last call that uses it has ended."""
 
-    def __init__(self, name: str, way: str, writer_lock: WriterLock):
+    def __init__(self, name: str, way: str, writer_lock: WriterLock, map_bytes: int):
         self.name = name
         self.writer_lock = writer_lock
-        self.env = _environment(way)
+        self.env = _environment(way, map_bytes)
         self.guard = MapGuard(way, _EMPTY_LEAF)
         #: A copy that an operator puts in its place has another one.
         self.inode = _inode(way)
@@ -221,13 +225,13 @@ def _inode(path: str) -> int:
         return 0
 
 
-def _environment(path: str) -> lmdb.Environment:
+def _environment(path: str, map_bytes: int) -> lmdb.Environment:
     import lmdb
 
     env = lmdb.open(
         path,
         subdir=False,
-        map_size=MAP_BYTES,
+        map_size=map_bytes,
         sync=False,
         metasync=False,
         readahead=False,
@@ -270,16 +274,23 @@ class LmdbIndex:
     """
 
     def __init__(
-        self, directory: str, boot_id: str, memory: str, *, writer_timeout_s: float = WRITER_TIMEOUT_S
+        self,
+        directory: str,
+        boot_id: str,
+        memory: str,
+        *,
+        writer_timeout_s: float = WRITER_TIMEOUT_S,
+        map_bytes: int = MAP_BYTES,
     ):
         require_lmdb(lmdb_version())
         import lmdb
 
-        self._writer_timeout_s = writer_timeout_s
+        self._writer_timeout_s, self._map_bytes = writer_timeout_s, map_bytes
 
         self._errors = (lmdb.Error, OSError)
         #: State of an index with unreadable pages, for other processes.
         self._damages = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.PanicError)
+        self._full = (lmdb.DiskError, lmdb.MapFullError)
         self._directory, self._boot_id, self._memory = directory, boot_id, memory
         self._key = os.getpid(), directory
         try:
@@ -323,7 +334,8 @@ class LmdbIndex:
             with open(f"{way}-lock", "wb") as lock:
                 os.posix_fallocate(lock.fileno(), 0, _LOCK_BYTES)
             os.symlink(os.path.abspath(self._file(name)), way)
-        return _Opened(name, way, WriterLock(f"{self._memory}/writer.lock", self._writer_timeout_s))
+        writer_lock = WriterLock(f"{self._memory}/writer.lock", self._writer_timeout_s)
+        return _Opened(name, way, writer_lock, self._map_bytes)
 
     def _way(self, name: str) -> str:
         """LMDB has its locks beside the path by which it is opened, so it is opened by a link."""
@@ -350,7 +362,10 @@ class LmdbIndex:
             if error.errno not in NO_SPACE_ERRORS:
                 raise
             # A full device can be read; writing over what is there needs no space, and is one sector.
-            _write_synced(path, state, 0)
+            try:
+                _write_synced(path, state, 0)
+            except FileNotFoundError:
+                raise error
             return
         os.replace(f"{path}.new", path)
         fd = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY)
@@ -396,6 +411,8 @@ class LmdbIndex:
         self._check_pages(opened)
         if isinstance(error, self._damages):
             self._throw_away(opened)
+        if isinstance(error, self._full):
+            return IndexFull(str(error))
         return IndexFailed(str(error))
 
     def _throw_away(self, opened: _Opened) -> None:

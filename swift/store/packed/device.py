@@ -27,7 +27,7 @@ from swift.platform.locks import file_lock
 from swift.platform.syncing import sync_directory
 from swift.platform.waiting import allow_blocking, before_blocking
 from swift.store.hashes import FRESH_NS
-from swift.store.lmdbindex import Index, IndexBusy, IndexFailed
+from swift.store.lmdbindex import Index, IndexBusy, IndexFailed, IndexFull
 from swift.store.packed import rows
 from swift.store.packed.changes import Change, apply
 from swift.store.packed.entry import BadEntry, Entry, decode_entries
@@ -93,6 +93,8 @@ class PackedDevice:
         self.locks = ObjectLocks(disk, f"{self.directory}/{_LOCK}", self._catch_up)
         #: True if records of this process are durable and could not be indexed.
         self._is_behind = False
+        #: True if what killed processes left could not be indexed, for lack of room.
+        self._lacks_tails = False
         self._appender: Appender | None = None
         #: Records that were not acknowledged but may be durable; the next batch says that they are gone.
         self._unwanted: list[Unwanted] = []
@@ -294,8 +296,18 @@ class PackedDevice:
         appender = self._appender
         if appender is not None:
             recovery.replay_own(appender)
-        mine = None if appender is None else appender.volume.number
+        try:
+            self._replay_tails(recovery)
+        except IndexFull as error:
+            # What is there was never acknowledged, so the others can be read. The next change needs it.
+            self._lacks_tails = self._is_behind = True
+            self._notice(f"ERROR the index of {self.path} can be read and not changed: {error}; make room")
+
+    def _replay_tails(self, recovery: Recovery) -> None:
+        """Index what processes that ended had written. Raises ``IndexFailed``, OSError."""
+        mine = None if self._appender is None else self._appender.volume.number
         self._unwanted.extend(recovery.replay_tails(mine))
+        self._lacks_tails = False
 
     def _reopen(self, failed: Index) -> None:
         """Open the index that took the place of a failed one. Raises ``IndexFailed``, OSError."""
@@ -321,6 +333,8 @@ class PackedDevice:
                 return work(index, self.spaces)
             except IndexBusy as busy:
                 raise self._locked(busy)
+            except IndexFull as full:
+                raise OSError(errno.ENOSPC, f"the index cannot be changed: {full}", self.path)
             except IndexFailed as error:
                 if failure is None:
                     self._notice(f"the index of {self.path} cannot be used: {error}; it is opened again")
@@ -418,6 +432,12 @@ class PackedDevice:
                 Recovery(self._disk, self.volumes, index, spaces, self._notice).replay_own(appender)
 
             self.read_index(replay)
+        if self._lacks_tails:
+            self.read_index(
+                lambda index, spaces: self._replay_tails(
+                    Recovery(self._disk, self.volumes, index, spaces, self._notice)
+                )
+            )
         self._is_behind = False
 
     def _append(self, appender: Appender, changes: list[Change]) -> None:

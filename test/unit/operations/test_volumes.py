@@ -209,6 +209,18 @@ def test_a_named_volume_that_no_device_has_is_refused(node, say):
     assert say("verify", "--volume", "1")[0]["records"] == 1
 
 
+def test_a_device_that_cannot_be_opened_does_not_hide_the_others(node, capsys):
+    put(node.store, key_of("o"), ts(NOW_S), b"x" * 500)
+    broken = node.root / "srv/sdb/packed"
+    (broken / "00000001.volume").mkdir(parents=True)
+    (broken / "identity").mkdir()
+    for words in (["list"], ["verify"], ["verify", "--volume", "1"], ["dump", key_of("o").hash]):
+        assert main(["--conf", str(node.conf), *words]) == 1
+        said = capsys.readouterr()
+        assert "device=sda" in said.out
+        assert said.err.startswith("swift-object-volumes: sdb: ") and len(said.err.splitlines()) == 1
+
+
 def test_options_may_follow_the_verb_and_numbers_are_checked(node, capsys):
     put(node.store, key_of("o"), ts(NOW_S), b"body")
     assert main(["list", "--format", "json", "--conf", str(node.conf)]) == 0

@@ -11,7 +11,15 @@ import threading
 import pytest
 
 from swift.base.errors import ConfigError
-from swift.store.lmdbindex import IndexBusy, IndexFailed, IndexReplaced, LmdbIndex, WriterLock, require_lmdb
+from swift.store.lmdbindex import (
+    IndexBusy,
+    IndexFailed,
+    IndexFull,
+    IndexReplaced,
+    LmdbIndex,
+    WriterLock,
+    require_lmdb,
+)
 
 VALUE = b"v" * 1200
 KEYS = [b"k%05d" % number for number in range(400)]
@@ -191,6 +199,23 @@ def test_an_index_on_a_full_device_is_opened_and_noted_as_used(object_path, is_c
     assert again.get(KEYS[0]) == VALUE
     state = json.loads((object_path.ssd / "index.json").read_text())
     assert state["closed"] is False and state["boot"] == "this boot"
+
+
+def test_a_new_index_on_a_full_device_is_refused_with_that_reason(object_path):
+    object_path.ssd.mkdir()
+    (object_path.ssd / "index.json.new").symlink_to("/dev/full")
+    with pytest.raises(IndexFailed, match="No space left"):
+        object_path.open()
+
+
+def test_an_index_without_room_refuses_a_change_and_is_read(object_path):
+    index = LmdbIndex(str(object_path.ssd), "this boot", str(object_path.memory), map_bytes=1 << 20)
+    fill(index)
+    with pytest.raises(IndexFull), index.writing() as txn:
+        for key in KEYS:
+            txn.put(key + b"more", VALUE)
+    assert index.get(KEYS[-1]) == VALUE and index.get(KEYS[0] + b"more") is None
+    index.check()
 
 
 @pytest.mark.parametrize("is_closed", (False, True))

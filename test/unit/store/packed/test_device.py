@@ -10,7 +10,7 @@ import pytest
 
 from swift.base.errors import ConfigError, LockTimeout, NoSpace
 from swift.base.timestamp import Timestamp
-from swift.store.lmdbindex import IndexBusy, IndexFailed
+from swift.store.lmdbindex import IndexBusy, IndexFailed, IndexFull
 from swift.store.packed import rows
 from swift.store.packed.changes import Change, Update
 from swift.store.packed.device import PackedDevice, PackedRules
@@ -369,6 +369,29 @@ def test_what_is_durable_and_could_not_be_indexed_is_indexed_before_the_next_cha
     bench.mend()
     with bench.process().locks.hold(5):
         assert bench.seconds() == [1, 2] == bench.made_again()
+
+
+def test_a_device_whose_index_is_full_is_read_also_when_it_is_opened_and_changed_when_there_is_room(bench):
+    def fault(name):
+        return IndexFull("mdb_txn_commit: No space left") if name == "index.writing" else None
+
+    bench.put(1)
+    bench.process().process.fault = fault
+    with pytest.raises(OSError, match="cannot be changed: mdb_txn_commit: No space left") as raised:
+        bench.put(2)
+    assert raised.value.errno == errno.ENOSPC and bench.seconds() == [1]
+    bench.kill()
+    bench.open(1, fault)
+    assert bench.seconds(by=1) == [1]
+    assert ["can be read and not changed" in notice for notice in bench.notices] == [True]
+    # The simulated error is part of a cycle, which holds the volume.
+    gc.collect()
+    with pytest.raises(OSError, match="No space left"):
+        bench.put(3, by=1)
+    gc.collect()
+    bench.mend(1)
+    bench.put(3, by=1)
+    assert bench.seconds(by=1) == [1, 2, 3] == bench.made_again()
 
 
 def test_an_index_that_another_process_holds_is_a_lock_that_is_not_free_and_no_failing_device(bench):
