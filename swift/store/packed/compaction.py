@@ -4,7 +4,8 @@ Compaction copies the live records of a volume to others and removes it. A copy 
 is of, so an index made in between has one of them. References of dead records have to outlive them for as
 long as the volumes they point into: until then only they say that something there is dead.
 
-The volume of the highest number is never removed: numbers must not come again while references exist.
+Before the volume of the highest number is removed another one is begun: numbers must not come again while
+references exist.
 """
 
 from __future__ import annotations
@@ -110,9 +111,6 @@ class Compactor:
         Raises ``NoSpace``, OSError.
         """
         report = CompactionReport()
-        if number >= max(self._device.volumes.numbers(), default=0):
-            report.reason = "it is the newest volume; compact it after a write has begun another one"
-            return report
         known = self._device.read_index(lambda index, _spaces: rows.lost_ranges(index, number))
         if not accepts_loss and any(end > ALIGNMENT for _begin, end in known):
             report.reason = _loss(known)
@@ -360,8 +358,9 @@ class Compactor:
         return found
 
     def _remove(self, number: int) -> None:
-        """Remove a volume from which everything was copied. Raises OSError."""
+        """Remove a volume from which everything was copied. Raises ``NoSpace``, OSError."""
         device = self._device
+        device.begin_volume_above(number)
         # A volume without a row would be taken for one that was never indexed.
         self._disk.unlink(device.volumes.path(number))
         sync_directory(self._disk, device.volumes.directory)

@@ -50,6 +50,8 @@ OPENING_TIMEOUT_S = 3600.0
 _TRIES = 3
 #: For so long an index is used without asking whether its device still takes writes, seconds.
 CHECK_EVERY_S = 1.0
+#: A process keeps the volume that it appends to for so long after the last change, seconds.
+APPENDER_IDLE_S = 60.0
 #: Bytes of volumes, unless told otherwise.
 VOLUME_BYTES = 1 << 30
 
@@ -249,6 +251,19 @@ class PackedDevice:
         self.look()
         if not self.is_stale:
             self._learn()
+        self.let_go_of_idle_volume()
+
+    def let_go_of_idle_volume(self, idle_s: float = APPENDER_IDLE_S) -> None:
+        """Give up the volume that this process appends to if that was long ago: it can be compacted then."""
+        appender = self._appender
+        if appender is None or time.monotonic() - appender.used_s < idle_s:
+            return
+        if self._writing.acquire(blocking=False):
+            try:
+                if self._appender is appender and appender.published == appender.end:
+                    self._appender = None
+            finally:
+                self._writing.release()
 
     # --- index ---------------------------------------------------------------------------------------
 
@@ -566,6 +581,19 @@ class PackedDevice:
         known = self.read_index(lambda index, _spaces: rows.volumes(index))
         volume = self.volumes.create(above=max(known, default=0))
         return Appender(self._disk, volume, end=ALIGNMENT, volume_bytes=self.rules.volume_bytes)
+
+    def begin_volume_above(self, number: int) -> None:
+        """Begin a volume with a higher number unless there is one. Raises ``NoSpace``, OSError."""
+        before_blocking()
+        with self._writing:
+            self._take_up()
+            if max(self.volumes.numbers(), default=0) > number:
+                return
+            appender = self._new_volume()
+            begun, row = appender.volume.number, rows.VolumeRow(appender.end)
+            # Without a row no other process would append to it.
+            self.change_index(lambda writing: rows.write_volume(writing, begun, row))
+            self._appender = appender
 
     def read(self, entry: Entry, length: int) -> StoredRecord:
         """Return the record of an entry; at least ``length`` bytes of it are read at once.

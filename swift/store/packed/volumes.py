@@ -13,6 +13,7 @@ import re
 import stat
 import struct
 import threading
+import time
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
@@ -592,6 +593,8 @@ class Appender:
         self._zeroed = disk.fstat(volume.fd).st_size
         #: True if a write or a sync of it failed; nothing is appended any more.
         self.has_failed = False
+        #: Monotonic time of the last use, seconds.
+        self.used_s = time.monotonic()
 
     def has_room(self, length: int) -> bool:
         """Return True if so many bytes fit into the volume."""
@@ -611,6 +614,7 @@ class Appender:
 
         If ``has_failed`` is true then, nothing more may be appended.
         """
+        self.used_s = time.monotonic()
         try:
             try:
                 self._write_ahead(self.end + len(data))

@@ -165,6 +165,17 @@ def test_each_process_appends_to_a_volume_of_its_own(bench):
     assert {bench.put(second, by=second % 2).volume for second in range(1, 5)} == {1, 2}
 
 
+def test_a_process_lets_go_of_its_volume_after_a_while_without_changes(bench):
+    bench.put(1)
+    device = bench.process()
+    device.let_go_of_idle_volume()
+    assert device.volumes.lock(1) is None
+    device.let_go_of_idle_volume(idle_s=0.0)
+    assert device.volumes.lock(1) is not None
+    bench.put(2)
+    assert device.volumes.numbers() == [1] and bench.seconds() == [1, 2] == bench.made_again()
+
+
 def test_a_process_goes_on_with_a_volume_that_another_left(bench):
     bench.put(1)
     bench.kill()
