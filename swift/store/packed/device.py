@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -52,6 +52,8 @@ _TRIES = 3
 CHECK_EVERY_S = 1.0
 #: A process keeps the volume that it appends to for so long after the last change, seconds.
 APPENDER_IDLE_S = 60.0
+#: The greatest index of a policy that records and the index have room for.
+POLICY_MAX = (1 << 32) - 1
 #: Bytes of volumes, unless told otherwise.
 VOLUME_BYTES = 1 << 30
 
@@ -149,9 +151,8 @@ class PackedDevice:
         if changed_ns != self._listed_ns or changed_ns + FRESH_NS > self._disk.now_ns():
             self._listed_ns = changed_ns
             names = self._disk.listdir(self.directory)
-            numbers = (name.removeprefix(_AS_FILES) for name in names if name.startswith(_AS_FILES))
             # Not in the index, which a power cut takes away: the file engine sees no records.
-            self._as_files = {int(number) for number in numbers if is_digits(number)}
+            self._as_files = set(_policies_of(names, _AS_FILES))
         self._unindexed = self.read_index(lambda index, _spaces: rows.known_policies(index))
 
     def keeps_as_files(self, policy: int) -> bool:
@@ -206,11 +207,10 @@ class PackedDevice:
         Raises OSError.
         """
         found: dict[int, bool] = {}
-        for name in self._disk.listdir(self.directory):
-            for prefix, is_unindexed in ((_INDEXED, False), (_UNINDEXED, True)):
-                if name.startswith(prefix) and is_digits(name.removeprefix(prefix)):
-                    policy = int(name.removeprefix(prefix))
-                    found[policy] = found.get(policy, False) or is_unindexed
+        names = self._disk.listdir(self.directory)
+        for prefix, is_unindexed in ((_INDEXED, False), (_UNINDEXED, True)):
+            for policy in _policies_of(names, prefix):
+                found[policy] = found.get(policy, False) or is_unindexed
         return found
 
     def _mark(self, policy: int, is_unindexed: bool) -> None:
@@ -631,6 +631,14 @@ class PackedDevice:
 
     def __repr__(self) -> str:
         return f"PackedDevice({self.path!r})"
+
+
+def _policies_of(names: list[str], prefix: str) -> Iterator[int]:
+    """Yield the indexes of policies that names say after a prefix; other names mean nothing."""
+    for name in names:
+        number = name.removeprefix(prefix)
+        if number != name and is_digits(number) and int(number) <= POLICY_MAX:
+            yield int(number)
 
 
 def _unusable(path: str, failure: Exception | None) -> OSError:

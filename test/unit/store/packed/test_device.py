@@ -428,6 +428,15 @@ def test_an_index_that_holds_garbage_is_made_again(bench):
     assert bench.seconds() == [1]
 
 
+def test_files_that_name_no_possible_policy_mean_nothing(bench):
+    bench.put(1)
+    directory, disk = bench.process().directory, bench.machine.disk
+    for name in ("indexed-", "unindexed-99999999999999999999", "as-files-4294967296", "as-files-x"):
+        disk.close(disk.open(f"{directory}/{name}", os.O_CREAT | os.O_RDWR, 0o600))
+    assert bench.made_again() == [1]
+    assert bench.seconds(by=1) == [1] and not bench.process(1).keeps_as_files(4294967296)
+
+
 def test_an_index_of_other_volumes_is_made_again(bench):
     """The disk was exchanged, the index is on an SSD."""
     bench.put(1)
