@@ -32,8 +32,10 @@ from weakref import WeakValueDictionary
 from swift import DISTRIBUTION
 from swift.base.digits import is_digits
 from swift.base.errors import ConfigError
+from swift.green import pause
 from swift.platform.devices import NO_SPACE_ERRORS
 from swift.platform.mapguard import MapGuard
+from swift.platform.waiting import yielding
 from swift.store.tier.shared import held
 
 if TYPE_CHECKING:
@@ -150,32 +152,42 @@ class WriterLock:
     def hold(self) -> Iterator[None]:
         """Be the only one who changes the index. Raises ``IndexBusy``."""
         timeout_s = min(self._timeout_s, STUCK_TIMEOUT_S) if self._is_stuck else self._timeout_s
-        deadline = time.monotonic() + timeout_s
-        if not self._mutex.acquire(timeout=timeout_s):
+        self._is_stuck = not self._wait(timeout_s)
+        if self._is_stuck:
             raise IndexBusy(timeout_s)
         try:
-            self._is_stuck = not self._wait(deadline)
-            if self._is_stuck:
-                raise IndexBusy(timeout_s)
-            try:
-                yield
-            finally:
-                fcntl.flock(self._fd, fcntl.LOCK_UN)
+            yield
         finally:
-            self._mutex.release()
-
-    def _wait(self, deadline: float) -> bool:
-        """Take the lock of the file; return False if it was not free in time."""
-        pause_s = _PAUSE_MIN_S
-        while True:
             try:
-                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return True
-            except BlockingIOError:
-                if time.monotonic() >= deadline:
-                    return False
-            time.sleep(pause_s)
+                fcntl.flock(self._fd, fcntl.LOCK_UN)
+            finally:
+                self._mutex.release()
+
+    def _wait(self, timeout_s: float) -> bool:
+        """Take both locks; return False if they were not free in time."""
+        deadline, pause_s = time.monotonic() + timeout_s, _PAUSE_MIN_S
+        while not self._try():
+            if time.monotonic() >= deadline:
+                return False
+            with yielding():
+                pause(pause_s)
             pause_s = min(pause_s * (1 + _PAUSE_GROWTH), _PAUSE_MAX_S)
+        return True
+
+    def _try(self) -> bool:
+        # Not held during pauses: another green thread may run then, which must not wait for it.
+        if not self._mutex.acquire(blocking=False):
+            return False
+        is_locked = False
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_locked = True
+        except BlockingIOError:
+            pass
+        finally:
+            if not is_locked:
+                self._mutex.release()
+        return is_locked
 
     def __del__(self) -> None:
         if self._fd >= 0:
