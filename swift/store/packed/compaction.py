@@ -20,7 +20,7 @@ from swift.base.timestamp import ZERO
 from swift.platform.disk import Disk
 from swift.platform.syncing import sync_directory
 from swift.store.errors import Damaged
-from swift.store.lmdbindex import Index
+from swift.store.lmdbindex import Index, Writing
 from swift.store.packed import rows
 from swift.store.packed.changes import Change, Update
 from swift.store.packed.device import PackedDevice
@@ -130,6 +130,8 @@ class Compactor:
         self.look()
         ranges = self._copy_all(volume, refused, report)
         if ranges and not accepts_loss:
+            # Else each pass would read all of it and write its references again; now the health report tells.
+            self._device.change_index(partial(_set_lost, number, ranges))
             report.reason = report.reason or _loss(ranges)
         if not report.reason:
             self._remove_empty(number, report)
@@ -378,6 +380,11 @@ def _loss(ranges: list[tuple[int, int]]) -> str:
         f"{count} bytes at {ranges[0][0]} have no record that can be read; when the objects are whole "
         "elsewhere, remove it with swift-object-volumes compact --accept-loss"
     )
+
+
+def _set_lost(number: int, ranges: list[tuple[int, int]], writing: Writing) -> None:
+    for begin, end in ranges:
+        rows.set_lost(writing, number, begin, end)
 
 
 def _items(begin: bytes, end: bytes, index: Index, _spaces: Spaces) -> list[tuple[bytes, bytes]]:

@@ -158,6 +158,28 @@ def test_a_volume_to_which_another_process_appends_stays(bench):
         other.close()
 
 
+def test_ranges_that_a_compaction_finds_lost_are_noted_and_not_looked_for_in_each_pass(bench):
+    for second in range(3):
+        put(bench.store, KEYS[0], ts(NOW_S + second), b"x" * 900)
+    put(bench.store, KEYS[2], ts(NOW_S), b"live")
+    (first, *_others) = [position for position, _header in scan(bench)]
+    with open(bench.device.volumes.path(1), "r+b") as file:
+        file.seek(first.unit * ALIGNMENT)
+        file.write(b"damaged")
+    bench.reopen()
+    (report,) = bench.compact_all()
+    assert not report.is_removed and report.copied and "--accept-loss" in report.reason
+    assert volume_uses(bench.device)[0].lost > 900
+    again = Compactor(bench.store.core.disk, bench.device).compact(1)
+    assert not again.is_removed and not again.copied and "--accept-loss" in again.reason
+    assert read(bench.store, KEYS[2]) == b"live"
+
+
+def scan(bench):
+    volume = bench.device.volumes.open_anew(1)
+    return list(bench.device.volumes.scan(volume, 0))
+
+
 def test_a_volume_with_a_damaged_live_record_stays(bench):
     put(bench.store, KEYS[0], ts(NOW_S), b"x" * 3000)
     bench.damage(KEYS[0])
