@@ -97,7 +97,7 @@ class PackedDevice:
         self.locks = ObjectLocks(disk, f"{self.directory}/{_LOCK}", self._catch_up)
         #: True if records of this process are durable and could not be indexed.
         self._is_behind = False
-        #: True if what killed processes left could not be indexed, for lack of room.
+        #: True if what killed processes left is not indexed: there is no room, or another process changes it.
         self._lacks_tails = False
         self._appender: Appender | None = None
         #: Records that were not acknowledged but may be durable; the next batch says that they are gone.
@@ -313,10 +313,10 @@ class PackedDevice:
             recovery.replay_own(appender)
         try:
             self._replay_tails(recovery)
-        except IndexFull as error:
+        except (IndexFull, IndexBusy) as error:
             # What is there was never acknowledged, so the others can be read. The next change needs it.
             self._lacks_tails = self._is_behind = True
-            self._notice(f"ERROR the index of {self.path} can be read and not changed: {error}; make room")
+            self._notice(f"ERROR the index of {self.path} can be read and not changed: {error}")
 
     def _replay_tails(self, recovery: Recovery) -> None:
         """Index what processes that ended had written. Raises ``IndexFailed``, OSError."""

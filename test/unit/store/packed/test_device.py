@@ -414,6 +414,9 @@ def test_an_index_that_another_process_holds_is_a_lock_that_is_not_free_and_no_f
     assert bench.seconds() == [1] and bench.process().index is index
     bench.process().close()
     bench.kill()
+    bench.open(3, lambda name: IndexBusy(5.0) if name == "index.writing" else None)
+    assert bench.seconds(by=3) == [1]
+    gc.collect()
     assert bench.seconds(by=1) == [1, 2]
     bench.machine.file = None
     with pytest.raises(LockTimeout, match="index"):
