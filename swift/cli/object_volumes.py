@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from typing import NamedTuple
 
-from swift.base.errors import NoSpace, SwiftError
+from swift.base.errors import LockTimeout, NoSpace, SwiftError
 from swift.config.commandline import CommandLine
 from swift.operations.packed import CONFIG, PackedNode, SteadyPace
 from swift.operations.volumes import (
@@ -18,6 +18,7 @@ from swift.operations.volumes import (
     object_records,
     rebuild_index,
     volume_infos,
+    volume_numbers,
     volume_records,
 )
 from swift.store.lmdbindex import IndexFailed
@@ -29,77 +30,80 @@ EXIT_ERROR, EXIT_FLAWS = 1, 2
 DEAD_PERCENT = 50.0
 
 
-def _list(node: PackedNode, args: argparse.Namespace) -> Iterator[Facts]:
-    for name in _names(node, args):
-        for info in volume_infos(node.open(name), name):
-            yield info.as_facts()
+def _list(node: PackedNode, _args: argparse.Namespace, name: str) -> Iterator[Facts]:
+    for info in volume_infos(node.open(name), name):
+        yield info.as_facts()
 
 
 def _names(node: PackedNode, args: argparse.Namespace) -> list[str]:
-    """Return the devices that have volumes, or those that are named."""
-    return [name for name in node.device_names(args.device) if args.device or node.has_volumes(name)]
+    """Return the devices that have volumes, or those that are named.
 
-
-def _chosen(node: PackedNode, args: argparse.Namespace) -> list[str]:
-    """Return the devices that have one of the named volumes, all when none is named.
-
-    Raises ``SwiftError`` when none has.
+    If volumes are named, they are those that have one of them; raises ``SwiftError`` when none has.
     """
-    names = _names(node, args)
-    return _with_volumes(node, names, args.volume) if args.volume else names
-
-
-def _with_volumes(node: PackedNode, names: Sequence[str], volumes: Sequence[int]) -> list[str]:
-    """Return the devices that have one of these volumes; raises ``SwiftError`` when none has."""
-    found = [name for name in names if not set(volumes).isdisjoint(node.open(name).volumes.numbers())]
+    names = [name for name in node.device_names(args.device) if args.device or node.has_volumes(name)]
+    target = getattr(args, "target", "")
+    volumes = {int(target)} if _is_number(target) else set(getattr(args, "volume", ()))
+    if not volumes:
+        return names
+    # An index that cannot be opened must not hide the volumes of other devices.
+    found = [name for name in names if not volumes.isdisjoint(volume_numbers(node, name))]
     if not found:
         numbers = ", ".join(map(str, sorted(volumes)))
         raise SwiftError(f"no volume {numbers} is on {', '.join(names) or 'any device'}; see {NAME} list")
     return found
 
 
-def _verify(node: PackedNode, args: argparse.Namespace) -> Iterator[Facts]:
-    for name in _chosen(node, args):
-        device = node.open(name)
-        verifier = Verifier(node.store.core, device, node.cluster.policies, SteadyPace(args.rate))
-        numbers = args.volume or device.volumes.numbers()
-        flaws = [{"device": name, **flaw.as_facts()} for flaw in verifier.run(numbers)]
-        yield {"device": name, **asdict(verifier.report), "flaws": flaws}
+def _is_number(target: str) -> bool:
+    return target.isascii() and target.isdigit() and len(target) <= 8
 
 
-def _dump(node: PackedNode, args: argparse.Namespace) -> Iterator[Facts]:
-    is_number = args.target.isascii() and args.target.isdigit() and len(args.target) <= 8
-    if is_number:
-        for name in _with_volumes(node, _names(node, args), [int(args.target)]):
-            for facts in volume_records(node, node.open(name), int(args.target), metadata=args.metadata):
-                yield {"device": name, **facts}
+def _verify(node: PackedNode, args: argparse.Namespace, name: str) -> Iterator[Facts]:
+    device = node.open(name)
+    verifier = Verifier(node.store.core, device, node.cluster.policies, SteadyPace(args.rate))
+    numbers = args.volume or device.volumes.numbers()
+    flaws = [{"device": name, **flaw.as_facts()} for flaw in verifier.run(numbers)]
+    yield {"device": name, **asdict(verifier.report), "flaws": flaws}
+
+
+def _dump(node: PackedNode, args: argparse.Namespace, name: str) -> Iterator[Facts]:
+    if _is_number(args.target):
+        for facts in volume_records(node, node.open(name), int(args.target), metadata=args.metadata):
+            yield {"device": name, **facts}
     else:
         object_hash = find_hash(node, args.target)
-        for name in _names(node, args):
-            device = node.open(name)
-            for facts in object_records(node, device, object_hash, node.policies(args.policy)):
-                yield {"device": name, **facts}
+        for facts in object_records(node, node.open(name), object_hash, node.policies(args.policy)):
+            yield {"device": name, **facts}
 
 
-def _compact(node: PackedNode, args: argparse.Namespace) -> Iterator[Facts]:
-    pace = SteadyPace(args.rate)
-    for name in _chosen(node, args):
-        device = node.open(name)
-        compactor = Compactor(node.store.core.disk, device, pace)
-        for info in list(volume_infos(device, name)):
-            wanted = info.volume in args.volume if args.volume else info.dead_percent >= args.dead_percent
-            if wanted:
-                report = compactor.compact(info.volume, accepts_loss=args.accept_loss)
-                yield {"device": name, "volume": info.volume, **asdict(report)}
+def _compact(node: PackedNode, args: argparse.Namespace, name: str) -> Iterator[Facts]:
+    device = node.open(name)
+    compactor = Compactor(node.store.core.disk, device, SteadyPace(args.rate))
+    for info in list(volume_infos(device, name)):
+        wanted = info.volume in args.volume if args.volume else info.dead_percent >= args.dead_percent
+        if wanted:
+            report = compactor.compact(info.volume, accepts_loss=args.accept_loss)
+            yield {"device": name, "volume": info.volume, **asdict(report)}
 
 
-def _rebuild(node: PackedNode, args: argparse.Namespace) -> Iterator[Facts]:
+def _rebuild(node: PackedNode, _args: argparse.Namespace, name: str) -> Iterator[Facts]:
+    yield {"device": name, "objects": rebuild_index(node, name)}
+
+
+def _run(node: PackedNode, args: argparse.Namespace) -> tuple[list[Facts], bool]:
+    """Return what a verb finds on each device; True if one of them failed, which is told."""
+    found: list[Facts] = []
+    has_failed = False
     for name in _names(node, args):
-        yield {"device": name, "objects": rebuild_index(node, name)}
+        try:
+            found.extend(_VERBS[args.verb].run(node, args, name))
+        except (NoSpace, IndexFailed, LockTimeout, OSError) as error:
+            print(f"{NAME}: {name}: {error}", file=sys.stderr)
+            has_failed = True
+    return found, has_failed
 
 
 class _Verb(NamedTuple):
-    run: Callable[[PackedNode, argparse.Namespace], Iterator[Facts]]
+    run: Callable[[PackedNode, argparse.Namespace, str], Iterator[Facts]]
     help: str
     #: Arguments of the example that ``--help`` ends with.
     example: str = ""
@@ -178,7 +182,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         node = PackedNode(args.conf, lambda text: print(f"{NAME}: {text}", file=sys.stderr))
         try:
-            found = list(_VERBS[args.verb].run(node, args))
+            found, has_failed = _run(node, args)
         finally:
             node.close()
     except (SwiftError, NoSpace, IndexFailed, OSError) as error:
@@ -192,7 +196,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_FLAWS
     # The operator named the volumes that are to go.
     stays = args.verb == "compact" and args.volume and not all(facts["is_removed"] for facts in found)
-    return EXIT_ERROR if stays else 0
+    return EXIT_ERROR if stays or has_failed else 0
 
 
 def _print_table(args: argparse.Namespace, found: Sequence[Facts]) -> None:

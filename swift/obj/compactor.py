@@ -29,6 +29,8 @@ from swift.store.registry import StoreRegistry, is_packed
 NAME = "object-compactor"
 #: Holes are made in a volume when so much of it, per cent, could become holes since the last time.
 PUNCH_PERCENT = 5.0
+#: The newest volume is compacted when so much of it is dead, bytes: the next one takes a part of it at once.
+NEWEST_DEAD_BYTES_MIN = 8 << 20
 
 
 @dataclass(frozen=True)
@@ -175,8 +177,10 @@ class CompactorPass(DevicePassBase):
             return
         settings = self._task.settings
         deadest = sorted(volumes, key=lambda volume: volume.dead_percent, reverse=True)
+        newest = max((volume.number for volume in volumes), default=0)
         for volume in deadest:
-            if volume.dead_percent >= settings.dead_percent:
+            is_worthwhile = volume.number < newest or volume.dead >= NEWEST_DEAD_BYTES_MIN
+            if volume.dead_percent >= settings.dead_percent and is_worthwhile:
                 yield CompactVolume(volume.number)
             elif settings.punch_holes and self._is_worth_punching(volume):
                 yield PunchVolume(volume)

@@ -22,7 +22,7 @@ from swift.store.packed.opening import IndexOpening
 from swift.store.packed.record import ALIGNMENT, BadRecord, Header, Position
 from swift.store.packed.rows import Spaces
 from swift.store.packed.verify import all_entries
-from swift.store.packed.volumes import LostRanges, OpenVolume, StoredRecord, only_unreadable
+from swift.store.packed.volumes import LostRanges, OpenVolume, StoredRecord, Volumes, only_unreadable
 
 Facts = dict[str, object]
 
@@ -71,6 +71,12 @@ def volume_infos(device: PackedDevice, name: str) -> Iterator[VolumeInfo]:
         size, live, dead, lost = (use.end, use.live, use.dead, use.lost) if use else (0, 0, 0, 0)
         # Sizes of live records are rounded up.
         yield VolumeInfo(name, number, size, min(live, size), dead, allocated, is_open, lost)
+
+
+def volume_numbers(node: PackedNode, device: str) -> list[int]:
+    """Return the numbers of the volumes of a device, which is not opened. Raises OSError."""
+    path = node.disks.path(device)
+    return Volumes(node.store.core.disk, f"{path}/{DIRECTORY}", device_path=path).numbers()
 
 
 def volume_records(node: PackedNode, device: PackedDevice, number: int, *, metadata: bool) -> Iterator[Facts]:

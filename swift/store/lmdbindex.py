@@ -8,15 +8,21 @@ volumes.
 The device may fail at any time. LMDB reads it through a mapping, which is guarded: a page that cannot be
 read is an error and kills no process. Its locks are in memory, where nothing fails while they are held. An
 index with such a page, or with writes that the device refused, is discarded by the process that notices.
+
+LMDB waits for the writer without end, also for a process that was stopped while it writes. So a lock of our
+own comes before LMDB's, and a change is refused when it is not free in time.
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import re
 import struct
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
@@ -26,8 +32,10 @@ from weakref import WeakValueDictionary
 from swift import DISTRIBUTION
 from swift.base.digits import is_digits
 from swift.base.errors import ConfigError
+from swift.green import pause
 from swift.platform.devices import NO_SPACE_ERRORS
 from swift.platform.mapguard import MapGuard
+from swift.platform.waiting import yielding
 from swift.store.tier.shared import held
 
 if TYPE_CHECKING:
@@ -42,6 +50,11 @@ _READERS_MAX = 1024
 #: LMDB takes 64 bytes for each reader, and two pages are more than the rest.
 _LOCK_BYTES = _READERS_MAX * 64 + 8192
 _NAME = re.compile("[0-9a-f]{16}")
+#: A change waits so long for the writer, seconds: less than proxies wait for a node.
+WRITER_TIMEOUT_S = 5.0
+#: It waits so long after one that waited in vain, seconds: not every request of a device may take long then.
+STUCK_TIMEOUT_S = 0.25
+_PAUSE_MIN_S, _PAUSE_MAX_S, _PAUSE_GROWTH = 50e-6, 0.02, 0.05
 #: Content in place of an unreadable page: a leaf of LMDB's tree that has no entries.
 _EMPTY_LEAF = struct.pack("<QHHHH", 0, 0, 2, 16, 4096)
 
@@ -50,8 +63,20 @@ class IndexFailed(Exception):
     """The index cannot be used now: an error of the device, or what it holds is damaged."""
 
 
+class IndexFull(IndexFailed):
+    """Its device has no room for a change; it can be read."""
+
+
 class IndexReplaced(IndexFailed):
     """Another index is in its place."""
+
+
+class IndexBusy(IndexFailed):
+    """Another process, stopped perhaps, has been changing it for too long; nothing is wrong with it."""
+
+    def __init__(self, seconds: float):
+        super().__init__(f"another process has been changing it for more than {seconds:g} s")
+        self.seconds = seconds
 
 
 class Writing(Protocol):
@@ -101,7 +126,7 @@ class Index(Protocol):
         """Return the space that it takes."""
 
     def writing(self) -> AbstractContextManager[Writing]:
-        """Change it; an exception within the block changes nothing."""
+        """Change it; an exception within the block changes nothing. Raises ``IndexBusy`` as well."""
 
     def discard(self) -> None:
         """Throw it away because what it holds is wrong; each of its users opens a new one."""
@@ -110,12 +135,72 @@ class Index(Protocol):
         """Give it up; the last user leaves it so that it survives a boot."""
 
 
+class WriterLock:
+    """Lock of those who change an index: threads of a process, and processes.
+
+    It is a file's lock, which ends with its process. ``path`` is that of the file. Raises OSError.
+    """
+
+    def __init__(self, path: str, timeout_s: float = WRITER_TIMEOUT_S):
+        self._timeout_s = timeout_s
+        self._is_stuck = False
+        self._mutex = threading.Lock()
+        self._fd = -1
+        self._fd = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Be the only one who changes the index. Raises ``IndexBusy``."""
+        timeout_s = min(self._timeout_s, STUCK_TIMEOUT_S) if self._is_stuck else self._timeout_s
+        self._is_stuck = not self._wait(timeout_s)
+        if self._is_stuck:
+            raise IndexBusy(timeout_s)
+        try:
+            yield
+        finally:
+            try:
+                fcntl.flock(self._fd, fcntl.LOCK_UN)
+            finally:
+                self._mutex.release()
+
+    def _wait(self, timeout_s: float) -> bool:
+        """Take both locks; return False if they were not free in time."""
+        deadline, pause_s = time.monotonic() + timeout_s, _PAUSE_MIN_S
+        while not self._try():
+            if time.monotonic() >= deadline:
+                return False
+            with yielding():
+                pause(pause_s)
+            pause_s = min(pause_s * (1 + _PAUSE_GROWTH), _PAUSE_MAX_S)
+        return True
+
+    def _try(self) -> bool:
+        # Not held during pauses: another green thread may run then, which must not wait for it.
+        if not self._mutex.acquire(blocking=False):
+            return False
+        is_locked = False
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_locked = True
+        except BlockingIOError:
+            pass
+        finally:
+            if not is_locked:
+                self._mutex.release()
+        return is_locked
+
+    def __del__(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+
+
 class _Opened:
     """An index as all of this process share it; closed when the last call that uses it has ended."""
 
-    def __init__(self, name: str, way: str):
+    def __init__(self, name: str, way: str, writer_lock: WriterLock, map_bytes: int):
         self.name = name
-        self.env = _environment(way)
+        self.writer_lock = writer_lock
+        self.env = _environment(way, map_bytes)
         self.guard = MapGuard(way, _EMPTY_LEAF)
         #: A copy that an operator puts in its place has another one.
         self.inode = _inode(way)
@@ -152,13 +237,13 @@ def _inode(path: str) -> int:
         return 0
 
 
-def _environment(path: str) -> lmdb.Environment:
+def _environment(path: str, map_bytes: int) -> lmdb.Environment:
     import lmdb
 
     env = lmdb.open(
         path,
         subdir=False,
-        map_size=MAP_BYTES,
+        map_size=map_bytes,
         sync=False,
         metasync=False,
         readahead=False,
@@ -200,13 +285,24 @@ class LmdbIndex:
     Raises ``IndexFailed``, ``ConfigError``.
     """
 
-    def __init__(self, directory: str, boot_id: str, memory: str):
+    def __init__(
+        self,
+        directory: str,
+        boot_id: str,
+        memory: str,
+        *,
+        writer_timeout_s: float = WRITER_TIMEOUT_S,
+        map_bytes: int = MAP_BYTES,
+    ):
         require_lmdb(lmdb_version())
         import lmdb
+
+        self._writer_timeout_s, self._map_bytes = writer_timeout_s, map_bytes
 
         self._errors = (lmdb.Error, OSError)
         #: State of an index with unreadable pages, for other processes.
         self._damages = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.PanicError)
+        self._full = (lmdb.DiskError, lmdb.MapFullError)
         self._directory, self._boot_id, self._memory = directory, boot_id, memory
         self._key = os.getpid(), directory
         try:
@@ -250,7 +346,8 @@ class LmdbIndex:
             with open(f"{way}-lock", "wb") as lock:
                 os.posix_fallocate(lock.fileno(), 0, _LOCK_BYTES)
             os.symlink(os.path.abspath(self._file(name)), way)
-        return _Opened(name, way)
+        writer_lock = WriterLock(f"{self._memory}/writer.lock", self._writer_timeout_s)
+        return _Opened(name, way, writer_lock, self._map_bytes)
 
     def _way(self, name: str) -> str:
         """LMDB has its locks beside the path by which it is opened, so it is opened by a link."""
@@ -277,7 +374,10 @@ class LmdbIndex:
             if error.errno not in NO_SPACE_ERRORS:
                 raise
             # A full device can be read; writing over what is there needs no space, and is one sector.
-            _write_synced(path, state, 0)
+            try:
+                _write_synced(path, state, 0)
+            except FileNotFoundError:
+                raise error
             return
         os.replace(f"{path}.new", path)
         fd = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY)
@@ -323,6 +423,8 @@ class LmdbIndex:
         self._check_pages(opened)
         if isinstance(error, self._damages):
             self._throw_away(opened)
+        if isinstance(error, self._full):
+            return IndexFull(str(error))
         return IndexFailed(str(error))
 
     def _throw_away(self, opened: _Opened) -> None:
@@ -384,7 +486,7 @@ class LmdbIndex:
         """See ``Index``."""
         opened = self._in_use()
         try:
-            with opened.env.begin(write=True) as txn:
+            with opened.writer_lock.hold(), opened.env.begin(write=True) as txn:
                 yield _LmdbWriting(txn)
                 # Nothing that was made from a page that is none may be kept.
                 self._check_pages(opened)

@@ -35,6 +35,12 @@ def test_a_partition_is_replicated_into_by_one_at_a_time(store):
     assert not is_held(store)
 
 
+def test_nothing_is_done_before_the_lock_is_entered_which_a_thread_does(store):
+    lock = store.replication_lock("sdz", "7", GOLD, 0.0)
+    with pytest.raises(DeviceUnavailable), lock:
+        pass
+
+
 def test_a_device_takes_only_so_many_at_a_time(store):
     with store.replication_lock("sda", "7", GOLD, 0.0):
         assert is_held(store, "8")

@@ -172,6 +172,23 @@ def compacted(world):
     world.compact()
 
 
+def newest_compacted(world):
+    """The only volume is written anew, and one in which nothing lives any more."""
+    world.put(A, 1, b"a" * 500, "red")
+    world.put(B, 2, b"b" * 500)
+    world.delete(A, 3)
+    world.start(0)
+    world.compact(by=1)
+    world.put(A, 4, b"again")
+    world.start(1)
+    world.compact()
+    world.purge(A)
+    world.purge(B)
+    world.start(0)
+    world.compact(by=1)
+    world.put(B, 5, b"last", by=1)
+
+
 STORIES = [
     first_put,
     life,
@@ -186,6 +203,7 @@ STORIES = [
     index_lost_on_the_way,
     at_once,
     compacted,
+    newest_compacted,
 ]
 
 

@@ -4,7 +4,8 @@ Compaction copies the live records of a volume to others and removes it. A copy 
 is of, so an index made in between has one of them. References of dead records have to outlive them for as
 long as the volumes they point into: until then only they say that something there is dead.
 
-The volume of the highest number is never removed: numbers must not come again while references exist.
+Before the volume of the highest number is removed another one is begun: numbers must not come again while
+references exist.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from swift.base.timestamp import ZERO
 from swift.platform.disk import Disk
 from swift.platform.syncing import sync_directory
 from swift.store.errors import Damaged
-from swift.store.lmdbindex import Index
+from swift.store.lmdbindex import Index, Writing
 from swift.store.packed import rows
 from swift.store.packed.changes import Change, Update
 from swift.store.packed.device import PackedDevice
@@ -110,9 +111,6 @@ class Compactor:
         Raises ``NoSpace``, OSError.
         """
         report = CompactionReport()
-        if number >= max(self._device.volumes.numbers(), default=0):
-            report.reason = "it is the newest volume; compact it after a write has begun another one"
-            return report
         known = self._device.read_index(lambda index, _spaces: rows.lost_ranges(index, number))
         if not accepts_loss and any(end > ALIGNMENT for _begin, end in known):
             report.reason = _loss(known)
@@ -132,6 +130,8 @@ class Compactor:
         self.look()
         ranges = self._copy_all(volume, refused, report)
         if ranges and not accepts_loss:
+            # Else each pass would read all of it and write its references again; now the health report tells.
+            self._device.change_index(partial(_set_lost, number, ranges))
             report.reason = report.reason or _loss(ranges)
         if not report.reason:
             self._remove_empty(number, report)
@@ -360,8 +360,9 @@ class Compactor:
         return found
 
     def _remove(self, number: int) -> None:
-        """Remove a volume from which everything was copied. Raises OSError."""
+        """Remove a volume from which everything was copied. Raises ``NoSpace``, OSError."""
         device = self._device
+        device.begin_volume_above(number)
         # A volume without a row would be taken for one that was never indexed.
         self._disk.unlink(device.volumes.path(number))
         sync_directory(self._disk, device.volumes.directory)
@@ -379,6 +380,11 @@ def _loss(ranges: list[tuple[int, int]]) -> str:
         f"{count} bytes at {ranges[0][0]} have no record that can be read; when the objects are whole "
         "elsewhere, remove it with swift-object-volumes compact --accept-loss"
     )
+
+
+def _set_lost(number: int, ranges: list[tuple[int, int]], writing: Writing) -> None:
+    for begin, end in ranges:
+        rows.set_lost(writing, number, begin, end)
 
 
 def _items(begin: bytes, end: bytes, index: Index, _spaces: Spaces) -> list[tuple[bytes, bytes]]:

@@ -25,6 +25,8 @@ from swift.store.packed.rows import Spaces
 _UNINDEXED, _INDEXED = "unindexed-", "indexed-"
 #: Before the index of a policy: its objects are kept as files, because the file engine is to take over.
 _AS_FILES = "as-files-"
+#: The index of a policy has so much room in the index.
+_POLICY_MAX = (1 << 32) - 1
 
 T = TypeVar("T")
 
@@ -169,6 +171,6 @@ class Conversion:
 
 
 def _marked(names: list[str], prefix: str) -> list[int]:
-    """Return the policies with a mark among the names of a directory."""
+    """Return the policies with a mark among the names of a directory; other names mean nothing."""
     numbers = (name.removeprefix(prefix) for name in names if name.startswith(prefix))
-    return [int(number) for number in numbers if is_digits(number)]
+    return [int(number) for number in numbers if is_digits(number) and int(number) <= _POLICY_MAX]

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from swift.base.errors import ConfigError, NoSpace
+from swift.base.errors import ConfigError, LockTimeout, NoSpace
 from swift.base.timestamp import ZERO
 from swift.green import ThreadPool, in_green_thread
 from swift.platform.batches import GreenBatches, ThreadBatches
@@ -25,7 +25,7 @@ from swift.platform.durable import make_directories
 from swift.platform.locks import file_lock
 from swift.platform.syncing import sync_directory
 from swift.platform.waiting import allow_blocking, before_blocking
-from swift.store.lmdbindex import Index, IndexFailed
+from swift.store.lmdbindex import Index, IndexBusy, IndexFailed, IndexFull
 from swift.store.packed import rows
 from swift.store.packed.changes import Change, apply
 from swift.store.packed.conversion import Conversion
@@ -46,6 +46,8 @@ OPENING_TIMEOUT_S = 3600.0
 _TRIES = 3
 #: For so long an index is used without asking whether its device still takes writes, seconds.
 CHECK_EVERY_S = 1.0
+#: A process keeps the volume that it appends to for so long after the last change, seconds.
+APPENDER_IDLE_S = 60.0
 #: Bytes of volumes, unless told otherwise.
 VOLUME_BYTES = 1 << 30
 
@@ -89,6 +91,8 @@ class PackedDevice:
         self.locks = ObjectLocks(disk, f"{self.directory}/{_LOCK}", self._catch_up)
         #: True if records of this process are durable and could not be indexed.
         self._is_behind = False
+        #: True if what killed processes left is not indexed: there is no room, or another process changes it.
+        self._lacks_tails = False
         self._appender: Appender | None = None
         #: Records that were not acknowledged but may be durable; the next batch says that they are gone.
         self._unwanted: list[Unwanted] = []
@@ -113,6 +117,9 @@ class PackedDevice:
             with self.writing, suppress(NoSpace):
                 self._disown()
             self.conversion.learn()
+        except IndexBusy as error:
+            self.locks.close()
+            raise self._locked(error)
         except (IndexFailed, ConfigError) as error:
             self.locks.close()
             raise _unusable(path, error)
@@ -149,10 +156,23 @@ class PackedDevice:
         self.look()
         if not self.is_stale:
             self.conversion.learn()
+        self.let_go_of_idle_volume()
 
     def opening(self) -> AbstractContextManager[object]:
         """Return the lock of processes that open the device. Raises ``LockTimeout``."""
         return file_lock(self.disk, f"{self.directory}/{_OPENING}", OPENING_TIMEOUT_S)
+
+    def let_go_of_idle_volume(self, idle_s: float = APPENDER_IDLE_S) -> None:
+        """Give up the volume that this process appends to if that was long ago: it can be compacted then."""
+        appender = self._appender
+        if appender is None or time.monotonic() - appender.used_s < idle_s:
+            return
+        if self.writing.acquire(blocking=False):
+            try:
+                if self._appender is appender and appender.published == appender.end:
+                    self._appender = None
+            finally:
+                self.writing.release()
 
     # --- index ---------------------------------------------------------------------------------------
 
@@ -184,8 +204,18 @@ class PackedDevice:
         appender = self._appender
         if appender is not None:
             recovery.replay_own(appender)
-        mine = None if appender is None else appender.volume.number
+        try:
+            self._replay_tails(recovery)
+        except (IndexFull, IndexBusy) as error:
+            # What is there was never acknowledged, so the others can be read. The next change needs it.
+            self._lacks_tails = self._is_behind = True
+            self._notice(f"ERROR the index of {self.path} can be read and not changed: {error}")
+
+    def _replay_tails(self, recovery: Recovery) -> None:
+        """Index what processes that ended had written. Raises ``IndexFailed``, OSError."""
+        mine = None if self._appender is None else self._appender.volume.number
         self._unwanted.extend(recovery.replay_tails(mine))
+        self._lacks_tails = False
 
     def _reopen(self, failed: Index) -> None:
         """Open the index that took the place of a failed one. Raises ``IndexFailed``, OSError."""
@@ -198,7 +228,10 @@ class PackedDevice:
                     failed.close(is_last=False)
 
     def read_index(self, work: Callable[[Index, Spaces], T]) -> T:
-        """Return what ``work`` returns, with another index if this one cannot be used. Raises OSError."""
+        """Return what ``work`` returns, with another index if this one cannot be used.
+
+        Raises OSError, and ``LockTimeout`` when it is changed and another process does not let go of it.
+        """
         failure: IndexFailed | None = None
         for _ in range(_TRIES):
             index = self.index
@@ -206,15 +239,24 @@ class PackedDevice:
                 if not index.is_current():
                     raise IndexFailed("the index was replaced")
                 return work(index, self.spaces)
+            except IndexBusy as busy:
+                raise self._locked(busy)
+            except IndexFull as full:
+                raise OSError(errno.ENOSPC, f"the index cannot be changed: {full}", self.path)
             except IndexFailed as error:
                 if failure is None:
                     self._notice(f"the index of {self.path} cannot be used: {error}; it is opened again")
                 failure = error
                 try:
                     self._reopen(index)
+                except IndexBusy as busy:
+                    raise self._locked(busy)
                 except IndexFailed as again:
                     failure = again
         raise _unusable(self.path, failure)
+
+    def _locked(self, error: IndexBusy) -> LockTimeout:
+        return LockTimeout(f"the index of {self.path}, which another process is changing,", error.seconds)
 
     def entries(self, policy: int, partition: int, object_hash: bytes) -> list[Entry]:
         """Return the entries of an object. Raises OSError."""
@@ -298,6 +340,12 @@ class PackedDevice:
                 Recovery(self.disk, self.volumes, index, spaces, self._notice).replay_own(appender)
 
             self.read_index(replay)
+        if self._lacks_tails:
+            self.read_index(
+                lambda index, spaces: self._replay_tails(
+                    Recovery(self.disk, self.volumes, index, spaces, self._notice)
+                )
+            )
         self._is_behind = False
 
     def _append(self, appender: Appender, changes: list[Change]) -> None:
@@ -368,7 +416,7 @@ class PackedDevice:
             # The records that say so are still to be written.
             self._notice(f"cannot close volume {number} of {self.path}: {error}")
         if wanted:
-            with suppress(OSError, NoSpace):
+            with suppress(OSError, NoSpace, LockTimeout):
                 self._disown()
 
     def _disown(self) -> None:
@@ -427,6 +475,19 @@ class PackedDevice:
         volume = self.volumes.create(above=max(known, default=0))
         return Appender(self.disk, volume, end=ALIGNMENT, volume_bytes=self.rules.volume_bytes)
 
+    def begin_volume_above(self, number: int) -> None:
+        """Begin a volume with a higher number unless there is one. Raises ``NoSpace``, OSError."""
+        before_blocking()
+        with self.writing:
+            self._take_up()
+            if max(self.volumes.numbers(), default=0) > number:
+                return
+            appender = self._new_volume()
+            begun, row = appender.volume.number, rows.VolumeRow(appender.end)
+            # Without a row no other process would append to it.
+            self.change_index(lambda writing: rows.write_volume(writing, begun, row))
+            self._appender = appender
+
     def read(self, entry: Entry, length: int) -> StoredRecord:
         """Return the record of an entry; at least ``length`` bytes of it are read at once.
 
@@ -440,7 +501,7 @@ class PackedDevice:
             with self.writing:
                 self._settle()
             self.index.close(is_last=False)
-        except (OSError, NoSpace, IndexFailed) as error:
+        except (OSError, NoSpace, LockTimeout, IndexFailed) as error:
             self._notice(f"the index of {self.path} is not complete and will be made again: {error}")
         self._appender = None
         self._given_up.clear()

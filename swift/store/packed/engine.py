@@ -8,7 +8,7 @@ compaction, so reading starts over.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 
 from swift.base.calls import Run
 from swift.base.timestamp import Timestamp
@@ -18,7 +18,7 @@ from swift.store.asyncpending import FileUpdates
 from swift.store.calls import Effort
 from swift.store.core import EngineCore
 from swift.store.hashes import SuffixHash
-from swift.store.packed.device import IndexOpener, PackedDevice, PackedRules
+from swift.store.packed.device import IndexOpener, PackedRules
 from swift.store.packed.devices import PackedDevices
 from swift.store.packed.drafts import PackedDraft
 from swift.store.packed.edit import PackedEdit, new_draft
@@ -187,21 +187,18 @@ class PackedStore:
         return iter(self.devices.partitions(device).inventory(int(partition), policy, suffixes))
 
     @contextmanager
-    def _hold(self, device: PackedDevice, number: int, timeout_s: float, incoming: bool) -> Iterator[None]:
-        with (
-            device.locks.hold(number, timeout_s),
-            self._locks.device_place(device.path, timeout_s) if incoming else nullcontext(),
-        ):
-            yield
-
     def replication_lock(
         self, device: str, partition: str, policy: Policy, timeout_s: float, *, incoming: bool = True
-    ) -> AbstractContextManager[None]:
+    ) -> Iterator[None]:
         """See ``ObjectStore``."""
         opened, number = self.devices.device(device), PARTITION_LOCKS + (policy.index << 32) + int(partition)
         if self.devices.partitions(device).row(int(partition), policy) is None:
             self.invalidate(device, partition, policy, ())
-        return self._hold(opened, number, timeout_s, incoming)
+        with (
+            opened.locks.hold(number, timeout_s),
+            self._locks.device_place(opened.path, timeout_s) if incoming else nullcontext(),
+        ):
+            yield
 
     def __repr__(self) -> str:
         return f"PackedStore({self.core.devices!r})"

@@ -79,8 +79,10 @@ class DeviceIndex(LmdbIndex):
         fcntl.flock(fd, fcntl.LOCK_SH)
         theirs = os.fsdecode(os.pread(fd, _PLACE_BYTES_MAX, 0))
         if theirs != mine:
+            # Damage must not reach a terminal.
+            shown = theirs if theirs.isprintable() else repr(theirs)
             raise ConfigError(
-                f"other processes keep the index of {self._device_directory} in {theirs}, not in {mine}: "
+                f"other processes keep the index of {self._device_directory} in {shown}, not in {mine}: "
                 "give all servers, daemons and commands of the node the same index_path in [packed]"
             )
 

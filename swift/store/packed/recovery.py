@@ -79,12 +79,14 @@ class Recovery:
         self._gone: list[tuple[Position, _Place, Position]] = []
         self._commits: list[tuple[Position, _Place, Header]] = []
         self._links: list[tuple[Position, _Place, Header]] = []
-        #: Records that do not count, nor what they say.
-        self._never = set(never)
+        #: Records that do not count, nor what they say; of objects, because another device's volume that was
+        #: copied to this one speaks of other records.
+        self._never: set[tuple[Position, bytes]] = set()
+        self._never_mine = set(never)
         self._unwanted: list[Unwanted] = []
         self._ends: dict[int, int] = {}
         #: Those of them of which a record says so.
-        self._refused: set[Position] = set()
+        self._refused: set[tuple[Position, bytes]] = set()
         #: Volumes with something that does not count.
         self._closed: set[int] = set()
         #: Ranges whose records are not indexed: volume, begin and end.
@@ -133,6 +135,11 @@ class Recovery:
             row = known.get(number, rows.VolumeRow())
             if number == mine or not self._has_tail(number, row.end):
                 continue
+            if number not in known and number < max(known, default=0):
+                self._notice(
+                    f"the index did not know {self._volumes.path(number)}, which may be a copy or have been "
+                    "away: its records are indexed now"
+                )
             # A volume whose owner lives is none of our business.
             try:
                 volume = self._volumes.lock(number)
@@ -196,7 +203,11 @@ class Recovery:
             last.append((position, header))
             end = position.unit * ALIGNMENT + padded(header.total_bytes)
         self._lose(volume, lost, last, is_owned=is_owned)
-        torn = [each for each in last if each[0] not in self._never and not self._is_sound(volume, *each)]
+        torn = [
+            (position, header)
+            for position, header in last
+            if self._may_count(position, header.hash) and not self._is_sound(volume, position, header)
+        ]
         if torn and is_owned:
             self._unwanted.extend(Unwanted(header, position) for position, header in torn)
             # Bodies are read of the last batch only: this one has to stay that.
@@ -282,12 +293,26 @@ class Recovery:
             only_unreadable(error)
         return True
 
+    def _may_count(self, position: Position, object_hash: bytes) -> bool:
+        """Return True unless a record of this object at a position never counted."""
+        return position not in self._never_mine and (position, object_hash) not in self._never
+
+    def _is_of_another(self, position: Position, object_hash: bytes) -> bool:
+        """Return True if there is a sound record of another object."""
+        try:
+            return self._volumes.read(position, 0).header.hash != object_hash
+        except (BadRecord, FileNotFoundError, Damaged):
+            return False
+        except OSError as error:
+            only_unreadable(error)
+            return False
+
     def _take_all(self, records: Iterable[tuple[Position, Header]]) -> None:
         for position, header in records:
             self._take(position, header)
 
     def _take(self, position: Position, header: Header) -> None:
-        if position in self._never:
+        if not self._may_count(position, header.hash):
             return
         places = [
             _Place(header.hash, partition, header.policy)
@@ -299,8 +324,8 @@ class Recovery:
                 place = _Place(header.hash, reference.partition, header.policy)
                 self._gone.append((position, place, reference.position))
             if header.kind is Kind.UNWANTED:
-                self._never.add(reference.position)
-                self._refused.add(reference.position)
+                self._never.add((reference.position, header.hash))
+                self._refused.add((reference.position, header.hash))
                 self._closed.add(reference.position.volume)
         if header.kind in _WITH_ENTRY:
             entry = entry_of(header, position, padded(header.total_bytes))
@@ -340,21 +365,21 @@ class Recovery:
         live_bytes = LiveBytes()
         with self._index.writing() as writing:
             for source, place, header in self._links:
-                if source not in self._never:
+                if self._may_count(source, place.hash):
                     self._link(writing, place, header, live_bytes)
             # Before others are gone: an archive that was purged may have come again without its commit.
             for source, place, header in self._commits:
-                if source not in self._never:
+                if self._may_count(source, place.hash):
                     meant = self._committed_by(writing, place, header)
                     self._change(writing, place, partial(_durable_at, meant), live_bytes)
             for source, place, position in self._gone:
-                if source not in self._never:
+                if self._may_count(source, place.hash):
                     self._change(writing, place, partial(_unless_at, position), live_bytes)
             numbers = self._volumes.numbers()
             for number in self._closed.intersection(numbers):
                 live_bytes.close(number)
-            for position in self._refused:
-                if position.volume in numbers:
+            for position, object_hash in self._refused:
+                if position.volume in numbers and not self._is_of_another(position, object_hash):
                     rows.set_unwanted(writing, position)
             live_bytes.write(writing, self._ends)
             for number, begin, end in self._lost:
@@ -367,7 +392,7 @@ class Recovery:
 
     def _link(self, writing: Writing, place: _Place, header: Header, live_bytes: LiveBytes) -> None:
         for reference in header.references:
-            if reference.position in self._never:
+            if not self._may_count(reference.position, header.hash):
                 continue
             try:
                 record = self._volumes.read(reference.position, 0)

@@ -13,6 +13,7 @@ import re
 import stat
 import struct
 import threading
+import time
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
@@ -27,6 +28,7 @@ from swift.platform.locks import lock_descriptor
 from swift.platform.syncing import sync_directory
 from swift.platform.waiting import WouldBlock, before_blocking, must_not_block
 from swift.store.errors import Damaged
+from swift.store.packed.entry import VOLUME_NUMBERS
 from swift.store.packed.record import (
     ALIGNMENT,
     HEADER_BYTES,
@@ -228,7 +230,9 @@ class Volumes:
             names = self._disk.listdir(self.directory)
         except FileNotFoundError:
             return []
-        return sorted(int(name[:8]) for name in names if _NAME.fullmatch(name))
+        # An entry has no room for a greater number, so a file of such a name is none.
+        found = (int(name[:8]) for name in names if _NAME.fullmatch(name))
+        return sorted(number for number in found if number < VOLUME_NUMBERS)
 
     def identity(self) -> bytes:
         """Return what only these volumes have, made at first use: an index elsewhere may be of others.
@@ -387,6 +391,8 @@ class Volumes:
         number = max(self.numbers(), default=0)
         number = max(number, above) + 1
         while True:
+            if number >= VOLUME_NUMBERS:
+                raise NoSpace(f"no number is left for a new volume in {self.directory}")
             try:
                 fd = self._disk.open(self.path(number), _FLAGS | os.O_CREAT | os.O_EXCL, 0o600)
                 break
@@ -592,6 +598,8 @@ class Appender:
         self._zeroed = disk.fstat(volume.fd).st_size
         #: True if a write or a sync of it failed; nothing is appended any more.
         self.has_failed = False
+        #: Monotonic time of the last use, seconds.
+        self.used_s = time.monotonic()
 
     def has_room(self, length: int) -> bool:
         """Return True if so many bytes fit into the volume."""
@@ -611,6 +619,7 @@ class Appender:
 
         If ``has_failed`` is true then, nothing more may be appended.
         """
+        self.used_s = time.monotonic()
         try:
             try:
                 self._write_ahead(self.end + len(data))

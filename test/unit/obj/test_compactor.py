@@ -99,8 +99,25 @@ def test_large_dead_bodies_of_other_volumes_become_holes_once(bench):
     assert list(bench.task.begin("sda", bench.fixture.pass_context()).plan()) == []
 
 
+def test_the_newest_volume_is_compacted_when_much_of_it_is_dead_and_no_process_uses_it(bench):
+    for at in range(60):
+        bench.put(f"o{at % 4}", at, 200_000)
+    body = read(bench.store, key_of("o0"))
+    old, bench.stores = bench.stores, bench.registry()
+    old.close()
+    assert bench.run()["object_compactor_stats"]["compacted"] == 1
+    assert [volume.number for volume in bench.volumes()] == [2]
+    assert read(bench.store, key_of("o0")) == body
+
+
+def test_the_newest_volume_stays_while_little_of_it_is_dead(bench):
+    for at in range(4):
+        bench.put("o", at, 20_000)
+    assert CompactVolume(1) not in bench.task.begin("sda", bench.fixture.pass_context()).plan()
+
+
 def test_volumes_in_use_stay_and_the_pass_goes_on(bench):
-    for at in range(40):
+    for at in range(60):
         bench.put(f"o{at % 4}", at, 200_000)
     units = list(bench.task.begin("sda", bench.fixture.pass_context()).plan())
     assert units == [CompactVolume(1)]

@@ -103,7 +103,7 @@ def test_a_compaction_that_does_nothing_tells_why(node, say, capsys):
     assert main(["compact", "--conf", str(node.conf)]) == 0
     assert capsys.readouterr().out == "nothing to do: no volume is dead to 50 % or more\n"
     assert main(["compact", "--volume", "1", "--conf", str(node.conf)]) == 1
-    assert "after a write has begun another" in capsys.readouterr().out
+    assert "a process appends to it" in capsys.readouterr().out
 
 
 def test_dead_records_with_holes_are_no_flaws(node, say):
@@ -207,6 +207,18 @@ def test_a_named_volume_that_no_device_has_is_refused(node, say):
     for verb in ("verify", "compact"):
         assert "no volume 9 is on sda" in say(verb, "--volume", "9", code=1)
     assert say("verify", "--volume", "1")[0]["records"] == 1
+
+
+def test_a_device_that_cannot_be_opened_does_not_hide_the_others(node, capsys):
+    put(node.store, key_of("o"), ts(NOW_S), b"x" * 500)
+    broken = node.root / "srv/sdb/packed"
+    (broken / "00000001.volume").mkdir(parents=True)
+    (broken / "identity").mkdir()
+    for words in (["list"], ["verify"], ["verify", "--volume", "1"], ["dump", key_of("o").hash]):
+        assert main(["--conf", str(node.conf), *words]) == 1
+        said = capsys.readouterr()
+        assert "device=sda" in said.out
+        assert said.err.startswith("swift-object-volumes: sdb: ") and len(said.err.splitlines()) == 1
 
 
 def test_options_may_follow_the_verb_and_numbers_are_checked(node, capsys):

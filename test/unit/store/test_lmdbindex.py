@@ -11,7 +11,15 @@ import threading
 import pytest
 
 from swift.base.errors import ConfigError
-from swift.store.lmdbindex import IndexFailed, IndexReplaced, LmdbIndex, require_lmdb
+from swift.store.lmdbindex import (
+    IndexBusy,
+    IndexFailed,
+    IndexFull,
+    IndexReplaced,
+    LmdbIndex,
+    WriterLock,
+    require_lmdb,
+)
 
 VALUE = b"v" * 1200
 KEYS = [b"k%05d" % number for number in range(400)]
@@ -193,6 +201,23 @@ def test_an_index_on_a_full_device_is_opened_and_noted_as_used(object_path, is_c
     assert state["closed"] is False and state["boot"] == "this boot"
 
 
+def test_a_new_index_on_a_full_device_is_refused_with_that_reason(object_path):
+    object_path.ssd.mkdir()
+    (object_path.ssd / "index.json.new").symlink_to("/dev/full")
+    with pytest.raises(IndexFailed, match="No space left"):
+        object_path.open()
+
+
+def test_an_index_without_room_refuses_a_change_and_is_read(object_path):
+    index = LmdbIndex(str(object_path.ssd), "this boot", str(object_path.memory), map_bytes=1 << 20)
+    fill(index)
+    with pytest.raises(IndexFull), index.writing() as txn:
+        for key in KEYS:
+            txn.put(key + b"more", VALUE)
+    assert index.get(KEYS[-1]) == VALUE and index.get(KEYS[0] + b"more") is None
+    index.check()
+
+
 @pytest.mark.parametrize("is_closed", (False, True))
 def test_a_copy_in_place_of_an_index_is_not_believed(object_path, is_closed):
     index = object_path.open()
@@ -229,6 +254,68 @@ def test_an_index_does_not_grow_because_a_reader_was_killed(object_path):
         with index.writing() as txn:
             txn.put(KEYS[number], VALUE)
     assert index.size_bytes() < before + (1 << 20)
+
+
+STOPPED_WHILE_WRITING = """
+import os, signal, sys
+from swift.store.lmdbindex import LmdbIndex
+index = LmdbIndex(*sys.argv[1:])
+with index.writing() as txn:
+    txn.put(b"k", b"v")
+    os.kill(os.getpid(), signal.SIGSTOP)
+"""
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("end", [signal.SIGCONT, signal.SIGKILL])
+def test_a_change_is_refused_while_another_process_is_stopped_within_one(object_path, end):
+    where = [str(object_path.ssd), "this boot", str(object_path.memory)]
+    index = LmdbIndex(*where, writer_timeout_s=0.3)
+    index.get(b"k")
+    stopped = subprocess.Popen([sys.executable, "-c", STOPPED_WHILE_WRITING, *where])
+    try:
+        os.waitid(os.P_PID, stopped.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        with pytest.raises(IndexBusy, match="more than 0.3 s"), index.writing():
+            pass
+        assert index.get(b"k") is None
+        stopped.send_signal(end)
+        assert stopped.wait(60) == (0 if end is signal.SIGCONT else -end)
+        with index.writing() as txn:
+            assert txn.get(b"k") == (b"v" if end is signal.SIGCONT else None)
+    finally:
+        stopped.kill()
+        stopped.wait(60)
+
+
+def test_after_one_change_that_waited_in_vain_others_wait_less_until_one_succeeds(tmp_path):
+    path = str(tmp_path / "lock")
+    mine, theirs = WriterLock(path, 0.4), WriterLock(path)
+    with theirs.hold():
+        for seconds in ("0.4", "0.25"):
+            with pytest.raises(IndexBusy, match=f"more than {seconds} s"), mine.hold():
+                pass
+    with mine.hold():
+        pass
+    with theirs.hold(), pytest.raises(IndexBusy, match="more than 0.4 s"), mine.hold():
+        pass
+
+
+def test_threads_of_one_process_change_it_in_turn(tmp_path):
+    lock = WriterLock(str(tmp_path / "lock"), 0.1)
+    failures = []
+
+    def change():
+        try:
+            with lock.hold():
+                failures.append("held twice")
+        except IndexBusy as error:
+            failures.append(error)
+
+    with lock.hold():
+        thread = threading.Thread(target=change)
+        thread.start()
+        thread.join(60)
+    assert [type(failure) for failure in failures] == [IndexBusy]
 
 
 def test_a_release_of_lmdb_that_a_damaged_index_ends_is_refused():

@@ -113,8 +113,38 @@ def test_the_space_of_dead_records_returns(bench):
     assert sum(use.dead for use in after) < 16384
     assert len(after) == len(bench.device.volumes.numbers()) <= 3
     stays = [report.reason for report in reports if not report.is_removed]
-    assert stays[-1].startswith("it is the newest volume")
+    assert len(stays) == 1 and stays[0].startswith("a process appends to it")
     assert read(bench.store, KEYS[2]) == b"live"
+
+
+def test_the_newest_volume_goes_after_another_one_was_begun(bench):
+    put(bench.store, KEYS[0], ts(NOW_S), b"x" * 3000)
+    put(bench.store, KEYS[2], ts(NOW_S), b"live")
+    delete(bench.store, KEYS[0], ts(NOW_S + 1))
+    for step in (1, 2):
+        bench.reopen()
+        before = bench.picture()
+        (report,) = bench.compact_all()
+        assert report.is_removed and bench.device.volumes.numbers() == [step + 1]
+        assert bench.picture() == before
+    delete(bench.store, KEYS[2], ts(NOW_S + 1))
+    bench.store.core.clock.advance(20_000_000)
+    bench.reopen(without_index=True)
+    assert bench.device.volumes.numbers() == [3]
+
+
+def test_a_volume_in_which_nothing_lives_leaves_an_empty_one_that_others_append_to(bench):
+    put(bench.store, KEYS[0], ts(NOW_S), b"x" * 3000)
+    location = at(KEYS[0])
+    assert bench.store.maintenance.purge(location, SyncedVersion(ts(NOW_S)))
+    for without_index in (False, True):
+        bench.reopen(without_index=without_index)
+        (report,) = bench.compact_all()
+        assert report.is_removed and report.copied == 0
+    assert bench.device.volumes.numbers() == [3]
+    bench.reopen()
+    put(bench.store, KEYS[2], ts(NOW_S), b"next")
+    assert bench.device.volumes.numbers() == [3] and read(bench.store, KEYS[2]) == b"next"
 
 
 def test_a_volume_to_which_another_process_appends_stays(bench):
@@ -126,6 +156,28 @@ def test_a_volume_to_which_another_process_appends_stays(bench):
         assert read(bench.store, KEYS[2]) == b"second"
     finally:
         other.close()
+
+
+def test_ranges_that_a_compaction_finds_lost_are_noted_and_not_looked_for_in_each_pass(bench):
+    for second in range(3):
+        put(bench.store, KEYS[0], ts(NOW_S + second), b"x" * 900)
+    put(bench.store, KEYS[2], ts(NOW_S), b"live")
+    (first, *_others) = [position for position, _header in scan(bench)]
+    with open(bench.device.volumes.path(1), "r+b") as file:
+        file.seek(first.unit * ALIGNMENT)
+        file.write(b"damaged")
+    bench.reopen()
+    (report,) = bench.compact_all()
+    assert not report.is_removed and report.copied and "--accept-loss" in report.reason
+    assert volume_uses(bench.device)[0].lost > 900
+    again = Compactor(bench.store.core.disk, bench.device).compact(1)
+    assert not again.is_removed and not again.copied and "--accept-loss" in again.reason
+    assert read(bench.store, KEYS[2]) == b"live"
+
+
+def scan(bench):
+    volume = bench.device.volumes.open_anew(1)
+    return list(bench.device.volumes.scan(volume, 0))
 
 
 def test_a_volume_with_a_damaged_live_record_stays(bench):

@@ -8,9 +8,9 @@ import os
 
 import pytest
 
-from swift.base.errors import ConfigError, NoSpace
+from swift.base.errors import ConfigError, LockTimeout, NoSpace
 from swift.base.timestamp import Timestamp
-from swift.store.lmdbindex import IndexFailed
+from swift.store.lmdbindex import IndexBusy, IndexFailed, IndexFull
 from swift.store.packed import rows
 from swift.store.packed.changes import Change, Update
 from swift.store.packed.device import PackedDevice, PackedRules
@@ -163,6 +163,17 @@ def test_a_batch_that_does_not_fit_goes_on_in_a_new_volume(bench):
 
 def test_each_process_appends_to_a_volume_of_its_own(bench):
     assert {bench.put(second, by=second % 2).volume for second in range(1, 5)} == {1, 2}
+
+
+def test_a_process_lets_go_of_its_volume_after_a_while_without_changes(bench):
+    bench.put(1)
+    device = bench.process()
+    device.let_go_of_idle_volume()
+    assert device.volumes.lock(1) is None
+    device.let_go_of_idle_volume(idle_s=0.0)
+    assert device.volumes.lock(1) is not None
+    bench.put(2)
+    assert device.volumes.numbers() == [1] and bench.seconds() == [1, 2] == bench.made_again()
 
 
 def test_a_process_goes_on_with_a_volume_that_another_left(bench):
@@ -371,12 +382,62 @@ def test_what_is_durable_and_could_not_be_indexed_is_indexed_before_the_next_cha
         assert bench.seconds() == [1, 2] == bench.made_again()
 
 
+def test_a_device_whose_index_is_full_is_read_also_when_it_is_opened_and_changed_when_there_is_room(bench):
+    def fault(name):
+        return IndexFull("mdb_txn_commit: No space left") if name == "index.writing" else None
+
+    bench.put(1)
+    bench.process().process.fault = fault
+    with pytest.raises(OSError, match="cannot be changed: mdb_txn_commit: No space left") as raised:
+        bench.put(2)
+    assert raised.value.errno == errno.ENOSPC and bench.seconds() == [1]
+    bench.kill()
+    bench.open(1, fault)
+    assert bench.seconds(by=1) == [1]
+    assert ["can be read and not changed" in notice for notice in bench.notices] == [True]
+    # The simulated error is part of a cycle, which holds the volume.
+    gc.collect()
+    with pytest.raises(OSError, match="No space left"):
+        bench.put(3, by=1)
+    gc.collect()
+    bench.mend(1)
+    bench.put(3, by=1)
+    assert bench.seconds(by=1) == [1, 2, 3] == bench.made_again()
+
+
+def test_an_index_that_another_process_holds_is_a_lock_that_is_not_free_and_no_failing_device(bench):
+    bench.put(1)
+    index = bench.process().index
+    bench.fail("index.writing", IndexBusy(5.0))
+    with pytest.raises(LockTimeout, match="the index of /srv/sda.* within 5 s"):
+        bench.put(2)
+    assert bench.seconds() == [1] and bench.process().index is index
+    bench.process().close()
+    bench.kill()
+    bench.open(3, lambda name: IndexBusy(5.0) if name == "index.writing" else None)
+    assert bench.seconds(by=3) == [1]
+    gc.collect()
+    assert bench.seconds(by=1) == [1, 2]
+    bench.machine.file = None
+    with pytest.raises(LockTimeout, match="index"):
+        bench.open(2, lambda name: IndexBusy(5.0) if name == "index.writing" else None)
+
+
 def test_an_index_that_holds_garbage_is_made_again(bench):
     bench.put(1)
     kept = bench.machine.file.kept
     (key,) = [key for key in kept if key.endswith(HASH)]
     kept[key] = b"garbage"
     assert bench.seconds() == [1]
+
+
+def test_files_that_name_no_possible_policy_mean_nothing(bench):
+    bench.put(1)
+    directory, disk = bench.process().directory, bench.machine.disk
+    for name in ("indexed-", "unindexed-99999999999999999999", "as-files-4294967296", "as-files-x"):
+        disk.close(disk.open(f"{directory}/{name}", os.O_CREAT | os.O_RDWR, 0o600))
+    assert bench.made_again() == [1]
+    assert bench.seconds(by=1) == [1] and not bench.process(1).conversion.keeps_as_files(4294967296)
 
 
 def test_an_index_of_other_volumes_is_made_again(bench):

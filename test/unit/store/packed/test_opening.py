@@ -125,3 +125,12 @@ def test_a_discarded_index_is_taken_by_nobody_and_a_new_one_is_empty(tmp_path):
     again = opened(tmp_path, boot="another")
     assert again.get(b"key") == b"value"
     again.close()
+
+
+def test_a_damaged_place_of_an_index_is_told_in_one_line_of_printable_characters(tmp_path):
+    index = opened(tmp_path)
+    (tmp_path / "packed/index-path").write_bytes(b"\x1b[2J\n\xff\x00")
+    with pytest.raises(ConfigError, match="other processes keep the index") as raised:
+        opened(tmp_path)
+    assert str(raised.value).isprintable()
+    index.close()

@@ -18,6 +18,7 @@ from test.sim.powercut import SimulatedDisk
 from test.sim.test_powercut import TOP
 
 HASH = bytes.fromhex("85dee760570f953becc718ec26cd501d")
+OTHER_HASH = bytes(range(16))
 PARTITION = 8
 DIRECTORY = f"{TOP}/packed"
 
@@ -165,6 +166,30 @@ def test_an_unwanted_record_does_not_count_nor_what_it_says(bench, kind):
     assert bench.rebuild().positions() == [old]
     assert bench.row(1).is_closed and not bench.row(2).is_closed
     assert rows.unwanted_units(bench.index, 1) == {bad.unit}
+
+
+def test_what_a_volume_of_another_device_says_of_its_records_is_not_about_these(bench):
+    position = bench.append(data(1))
+    header = Header(Kind.UNWANTED, 0, PARTITION, OTHER_HASH, Timestamp(0), references=(of(position),))
+    bench.append(Record(header), volume=2)
+    bench.leave()
+    assert bench.rebuild().positions() == [position]
+    assert not rows.unwanted_units(bench.index, position.volume)
+
+
+def test_a_volume_that_appears_below_known_ones_is_told_and_indexed(bench):
+    bench.append(data(1))
+    position = bench.append(data(2), volume=2)
+    bench.append(data(3), volume=3)
+    bench.leave()
+    path = bench.volumes.path(2)
+    bench.process.rename(path, f"{path}.away")
+    bench.rebuild()
+    bench.process.rename(f"{path}.away", path)
+    bench.notices.clear()
+    bench.replay()
+    assert position in bench.positions()
+    assert ["did not know" in notice for notice in bench.notices] == [True]
 
 
 def test_an_unwanted_commit_makes_nothing_durable(bench):

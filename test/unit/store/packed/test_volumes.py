@@ -77,6 +77,18 @@ def test_volumes_are_numbered_from_1_and_other_files_are_none(bench):
     assert [each.number for each in held] == bench.volumes.numbers() == [1, 2]
 
 
+def test_a_file_with_a_greater_number_than_entries_can_have_is_no_volume(bench):
+    first = bench.volumes.create()
+    disk = bench.machine.disk
+    for name in ("16777216.volume", "99999999.volume"):
+        disk.close(disk.open(f"{DIRECTORY}/{name}", os.O_CREAT | os.O_RDWR, 0o600))
+    assert bench.volumes.numbers() == [first.number]
+    assert bench.volumes.create().number == first.number + 1
+    disk.close(disk.open(bench.volumes.path(16777215), os.O_CREAT | os.O_RDWR, 0o600))
+    with pytest.raises(NoSpace, match="no number is left"):
+        bench.volumes.create()
+
+
 def test_there_are_no_volumes_without_a_directory(bench):
     assert bench.volumes.numbers() == []
 
