@@ -14,6 +14,7 @@ import argparse
 import contextlib
 import json
 import platform
+import re
 import statistics
 import sys
 import time
@@ -340,16 +341,19 @@ def _compare(args: argparse.Namespace, contestants: Sequence[Contestant]) -> int
             stack.callback(contestant.stop)
             say(f"starting {contestant.name}")
             contestant.start()
+        prepare = None
         for workload in workloads(args.seconds, coded=bool(contestants[0].plan.ec)):
-            if args.only in workload.name:
-                units[workload.name] = workload.unit
-                able = [c for c in contestants if c.name != "minio" or workload.is_general]
-                results[workload.name] = measure(workload, able, args.rounds)
-            elif workload.prepare is not None and args.only:
-                for contestant in contestants:
-                    if contestant.name == "minio" and not workload.is_general:
-                        continue
-                    workload.prepare(contestant)
+            prepare = workload.prepare or prepare
+            if not re.search(args.only, workload.name):
+                continue
+            units[workload.name] = workload.unit
+            able = [c for c in contestants if c.name != "minio" or workload.is_general]
+            if workload.prepare is None and prepare is not None:
+                # That of a row which was left out.
+                for contestant in able:
+                    prepare(contestant)
+            prepare = None
+            results[workload.name] = measure(workload, able, args.rounds)
         usage, figures = usage_table(contestants)
     print(table(results, units))
     print()

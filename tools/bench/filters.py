@@ -12,6 +12,7 @@ import argparse
 import http.client
 import io
 import json
+import re
 import tarfile
 import time
 from collections.abc import Sequence
@@ -203,7 +204,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def measure(folder: Path, peer: Path, args: argparse.Namespace) -> list[TableRow]:
         groups = (("small", small_gets), ("long", long_work))
-        return [row for name, rows in groups if args.only in name for row in rows(folder, peer, args)]
+        return [
+            row for name, rows in groups if re.search(args.only, name) for row in rows(folder, peer, args)
+        ]
 
     return print_rows("filters", args, measure)
 

@@ -18,6 +18,7 @@ import json
 import os
 import platform
 import pwd
+import re
 import shutil
 import statistics
 import subprocess
@@ -264,7 +265,7 @@ def _compare(args: argparse.Namespace, servers: Sequence[MeasuredServer]) -> int
             say(f"starting {server.name}")
             server.start()
         for row in ROWS:
-            if args.only in row.name:
+            if re.search(args.only, row.name):
                 results[row.name] = measure(row, servers, args.rounds, args.seconds)
     print(table(results))
     machine = {"machine": platform.platform(), "python": platform.python_version()}

@@ -26,6 +26,6 @@ def parser(name: str, description: str | None, *, seconds: float) -> argparse.Ar
     )
     made.add_argument("--seconds", type=type(seconds), default=seconds, help="length of one measurement")
     made.add_argument("--rounds", type=int, default=3, help="measurements of each row")
-    made.add_argument("--only", default="", help="only rows whose name contains this text")
+    made.add_argument("--only", default="", help="only rows whose name matches this regular expression")
     made.add_argument("--json", type=Path, default=Path(f"{name}.json"), help="write the figures here")
     return made
