@@ -70,8 +70,6 @@ _TARGETS_MAX = 1024
 _POLICY = fields.BACKEND_STORAGE_POLICY_INDEX
 _REDIRECT = fields.BACKEND_ACCEPT_REDIRECT
 _SHARDS_PREFIX = "shards_"
-#: The rows of a batch, by their place in it.
-_Numbered = dict[ContainerBroker, dict[int, ObjectRow]]
 
 
 class ContainerServer(DatabaseApp[ContainerBroker]):
@@ -372,27 +370,25 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
 
     def batch(self, request: Request) -> Response:
         """Store rows of several requests; each has its own answer (doc/formats/row-batches.md)."""
+        self.target(request, 4, 4)
         try:
             asked = rowbatch.decode_rows(whole_body(request, rowbatch.BYTES_MAX))
         except InvalidValue as error:
             return error_response(400, str(error), content_type=TEXT)
-        if request.raw_path.count("/") != 1:
-            return error_response(400, f"Invalid path: {request.raw_path}", content_type=TEXT)
         responses: list[Response] = []
-        rows: _Numbered = {}
+        rows: dict[int, ObjectRow] = {}
         for number, each in enumerate(asked):
-            part = Request(
-                each.method, request.raw_path + each.path, each.headers, remote_addr=request.remote_addr
-            )
+            path = f"{request.raw_path}/{each.name}"
+            part = Request(each.method, path, each.headers, remote_addr=request.remote_addr)
             responses.append(self.respond(partial(self._prepare_row, rows, number), part))
-        for broker, numbered in rows.items():
-            stored = self.respond(partial(_put_rows, broker, list(numbered.values())), request)
+        if rows:
+            stored = self.respond(partial(self._put_rows, list(rows.values())), request)
             if stored.status != 200:
-                responses = [stored if n in numbered else each for n, each in enumerate(responses)]
+                responses = [stored if n in rows else each for n, each in enumerate(responses)]
         answers = [rowbatch.RowAnswer(each.status, each.headers) for each in responses]
         return Response(200, {"content-type": "application/json"}, rowbatch.encode_answers(answers))
 
-    def _prepare_row(self, rows: _Numbered, number: int, request: Request) -> Response:
+    def _prepare_row(self, rows: dict[int, ObjectRow], number: int, request: Request) -> Response:
         """Add the row of a request to ``rows`` and return the response for the case that it is stored."""
         if request.method not in ("PUT", "DELETE"):
             return error_response(405)
@@ -406,8 +402,13 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
             row, status = tombstone(name, request.timestamp, self._policy(request) or 0), 204
         refusal = self._row_refusal(request, target, broker, row)
         if refusal is None:
-            rows.setdefault(broker, {})[number] = row
+            rows[number] = row
         return refusal or Response(status)
+
+    def _put_rows(self, rows: Sequence[ObjectRow], request: Request) -> Response:
+        target = self.target(request, 4, 4)
+        self.known_broker(target, target.path.account, target.path.container or "").put_rows(rows)
+        return Response(200)
 
     # --- HEAD, GET --------------------------------------------------------------------------------
 
@@ -510,11 +511,6 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         except OutboundRefused:
             # The reason would tell a client what listens where.
             raise HTTPError(400, "Invalid host and port in X-Container-Sync-To")
-
-
-def _put_rows(broker: ContainerBroker, rows: Sequence[ObjectRow], _request: Request) -> Response:
-    broker.put_rows(rows)
-    return Response(200)
 
 
 def _always(info: ContainerFacts | None) -> HeaderMap:

@@ -63,10 +63,10 @@ class Update(NamedTuple):
         return Timestamp(self.headers.get("x-meta-timestamp") or self.headers["x-timestamp"])
 
     @property
-    def target(self) -> str:
-        """Quoted path of the row: in the container, or in the shard that replaces it."""
-        account, container, obj = self.path
-        return quote_path(f"/{self.container_path or f'{account}/{container}'}/{obj}")
+    def target_container(self) -> str:
+        """Quoted path of the container of the row, or of the shard that replaces it."""
+        account, container, _obj = self.path
+        return quote_path(f"/{self.container_path or f'{account}/{container}'}")
 
 
 @lru_cache(maxsize=HOSTS_MAX)
@@ -339,8 +339,10 @@ class UpdateSender:
         self._health.requested(place, self._context.clock.monotonic())
         try:
             # Device and partition are as a proxy sent them.
-            path = f"/{update.partition}{update.target}"
-            reply = request(NodeAddress(*address), device, update.op, path, update.headers)
+            container = f"/{device}/{update.partition}{update.target_container}"
+            reply = request(
+                NodeAddress(*address), container, update.op, quote_path(update.path.obj or ""), update.headers
+            )
         except TransportError as error:
             if not isinstance(error, TimedOut):
                 self._health.responded(place)

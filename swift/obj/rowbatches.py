@@ -1,6 +1,7 @@
-"""Container rows on their way to one device are sent together: those that wait while a request is under way.
+"""Rows on their way to one replica of a container are sent together, if they wait for a request before them.
 
-Container servers that do not know the request (OpenStack Swift) get each row by itself.
+Containers do not wait for each other, because one of them may be busy. Container servers that do not know
+the request (OpenStack Swift) get each row by itself.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ PATIENCE_S = 0.1
 RETRY_S = 600.0
 #: Statuses of servers that do not know the request, and of those that did not like this one.
 _UNKNOWN, _REFUSED = frozenset((405, 501)), frozenset((400, 413))
-#: Devices and servers that are remembered.
-_PLACES_MAX = 10_000
+#: Servers that are remembered.
+_SERVERS_MAX = 10_000
 #: Headers that say something about the sender, not about the row.
 _OF_THE_SENDER = frozenset(("user-agent", "referer", "x-trans-id"))
 
@@ -41,10 +42,11 @@ class _Waiting:
 
 @dataclass(slots=True, eq=False)
 class _Place:
-    """The rows on their way to one device."""
+    """The rows on their way to one replica of a container."""
 
     server: NodeAddress
-    device: str
+    #: ``/device/partition/account/container``, quoted.
+    container: str
     gathering: list[_Waiting] = field(default_factory=list)
     #: Stands for the green thread that sends what is gathered.
     sender: object | None = None
@@ -58,29 +60,31 @@ class RowBatches:
     def __init__(self, direct: DirectClient, clock: Clock):
         self._direct = direct
         self._clock = clock
+        #: Only those that rows are on their way to.
         self._places: dict[tuple[NodeAddress, str], _Place] = {}
         #: Server → until when it gets each row by itself.
         self._single_until: dict[NodeAddress, float] = {}
 
     def request_alone(
-        self, server: NodeAddress, device: str, method: str, path: str, headers: HeaderMap
+        self, server: NodeAddress, container: str, method: str, name: str, headers: HeaderMap
     ) -> BackendResponse:
         """Send a row by itself, behind no other; raises ``TransportError``."""
-        return self._direct.request(server, method, f"/{device}{path}", headers)
+        return self._direct.request(server, method, f"{container}/{name}", headers)
 
     def request(
-        self, server: NodeAddress, device: str, method: str, path: str, headers: HeaderMap
+        self, server: NodeAddress, container: str, method: str, name: str, headers: HeaderMap
     ) -> BackendResponse:
-        """Send a row to ``path`` below a device; raises ``TransportError``."""
+        """Send the row of an object to ``/device/partition/account/container``; raises ``TransportError``.
+
+        Both are quoted.
+        """
         now_s = self._clock.monotonic()
         if now_s < self._single_until.get(server, 0.0):
-            return self.request_alone(server, device, method, path, headers)
-        place = self._places.get((server, device))
+            return self.request_alone(server, container, method, name, headers)
+        place = self._places.get((server, container))
         if place is None:
-            if len(self._places) >= _PLACES_MAX:
-                self._places.clear()
-            place = self._places[server, device] = _Place(server, device)
-        waiting = _Waiting(BatchedRow(method, path, headers))
+            place = self._places[server, container] = _Place(server, container)
+        waiting = _Waiting(BatchedRow(method, name, headers))
         place.gathering.append(waiting)
         if place.sender is None or now_s - place.began_s > PATIENCE_S:
             place.sender, place.began_s = object(), now_s
@@ -93,43 +97,47 @@ class RowBatches:
 
     def _send_gathered(self, place: _Place, sender: object) -> None:
         """Send what is gathered until nothing is, or another green thread does so."""
-        while place.sender is sender and place.gathering:
-            some, place.gathering = place.gathering[:ROWS_MAX], place.gathering[ROWS_MAX:]
-            place.began_s = self._clock.monotonic()
-            try:
-                self._send(place.server, place.device, some)
-            except Exception as error:  # noqa: BLE001 - every caller gets it
-                for each in some:
-                    each.error = error
-            finally:
-                for each in some:
+        try:
+            while place.sender is sender and place.gathering:
+                some, place.gathering = place.gathering[:ROWS_MAX], place.gathering[ROWS_MAX:]
+                place.began_s = self._clock.monotonic()
+                try:
+                    self._send(place, some)
+                except Exception as error:  # noqa: BLE001 - every caller gets it
+                    for each in some:
+                        each.error = error
+                finally:
+                    for each in some:
+                        each.done.set()
+        finally:
+            if place.sender is sender:
+                del self._places[place.server, place.container]
+                for each in place.gathering:
                     each.done.set()
-        if place.sender is sender:
-            place.sender = None
 
-    def _send(self, server: NodeAddress, device: str, some: list[_Waiting]) -> None:
-        if len(some) > 1 and self._clock.monotonic() >= self._single_until.get(server, 0.0):
-            reply = self._send_batch(server, device, some)
+    def _send(self, place: _Place, some: list[_Waiting]) -> None:
+        if len(some) > 1 and self._clock.monotonic() >= self._single_until.get(place.server, 0.0):
+            reply = self._send_batch(place, some)
             if reply is None:
                 return
             if reply.status in _UNKNOWN:
-                self._note_unknown(server)
+                self._note_unknown(place.server)
             elif reply.status not in _REFUSED:
                 for each in some:
                     each.reply = reply
                 return
         if len(some) == 1:
-            self._send_single(server, device, some[0])
+            self._send_single(place, some[0])
         else:
-            green.gather([partial(self._send_single, server, device, each) for each in some])
+            green.gather([partial(self._send_single, place, each) for each in some])
 
     def _note_unknown(self, server: NodeAddress) -> None:
         """Send a server each row by itself for a while."""
-        if len(self._single_until) >= _PLACES_MAX:
+        if len(self._single_until) >= _SERVERS_MAX:
             self._single_until.clear()
         self._single_until[server] = self._clock.monotonic() + RETRY_S
 
-    def _send_batch(self, server: NodeAddress, device: str, some: list[_Waiting]) -> BackendResponse | None:
+    def _send_batch(self, place: _Place, some: list[_Waiting]) -> BackendResponse | None:
         """Send rows together; return the response unless it answers each of them."""
         rows = [_without_sender(each.row) for each in some]
         first = some[0].row.headers
@@ -137,7 +145,7 @@ class RowBatches:
             "user-agent": first.get("user-agent", "-"),
             "x-trans-id": ",".join(each.row.headers.get("x-trans-id", "-") for each in some),
         }
-        reply = self._direct.request(server, METHOD, f"/{device}", headers, encode_rows(rows))
+        reply = self._direct.request(place.server, METHOD, place.container, headers, encode_rows(rows))
         if reply.status != 200:
             return reply
         try:
@@ -148,15 +156,14 @@ class RowBatches:
             each.reply = BackendResponse(answer.status, answer.headers)
         return None
 
-    def _send_single(self, server: NodeAddress, device: str, waiting: _Waiting) -> None:
-        row = waiting.row
+    def _send_single(self, place: _Place, waiting: _Waiting) -> None:
         try:
-            waiting.reply = self.request_alone(server, device, *row)
+            waiting.reply = self.request_alone(place.server, place.container, *waiting.row)
         except TransportError as error:
             waiting.error = error
 
     def __repr__(self) -> str:
-        return f"<RowBatches for {len(self._places)} devices>"
+        return f"<RowBatches for {len(self._places)} containers>"
 
 
 def _without_sender(row: BatchedRow) -> BatchedRow:

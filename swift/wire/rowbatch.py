@@ -1,7 +1,7 @@
 """Rows of several object requests in one request to a container server (doc/formats/row-batches.md).
 
-The body of ``BATCH /<device>`` is a JSON list of ``[method, path, headers]``, that of its answer a list of
-``[status, headers]`` in the same order.
+The body of ``BATCH /<device>/<partition>/<account>/<container>`` is a JSON list of ``[method, object,
+headers]``, that of its answer a list of ``[status, headers]`` in the same order.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ BYTES_MAX = 4 << 20
 
 
 class BatchedRow(NamedTuple):
-    """A request for a row: ``path`` is ``/partition/account/container/object``, quoted."""
+    """A request for the row of an object; the name is quoted."""
 
     method: str
-    path: str
+    name: str
     headers: HeaderMap
 
 
@@ -46,8 +46,8 @@ def decode_rows(body: bytes) -> list[BatchedRow]:
     if not 1 <= len(rows) <= ROWS_MAX:
         raise InvalidValue(f"{len(rows)} rows in a batch; there may be 1 to {ROWS_MAX}")
     for row in rows:
-        if not isinstance(row.method, str) or not isinstance(row.path, str) or row.path[:1] != "/":
-            raise InvalidValue("a row of a batch has no method or no path")
+        if not isinstance(row.method, str) or not isinstance(row.name, str) or not row.name:
+            raise InvalidValue("a row of a batch has no method or no name")
         _check_headers(row.headers)
     return rows
 

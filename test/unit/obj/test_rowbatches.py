@@ -1,4 +1,4 @@
-"""Rows for the same device travel together, unless the server is of another kind or slow."""
+"""Rows for the same replica of a container travel together, unless the server is of another kind or slow."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Servers:
         if not self.knows_batches:
             return BackendResponse(405)
         assert all("x-trans-id" not in row.headers for row in rows)
-        statuses = (self.status_of.get(f"{request.path}{row.path}", 201) for row in rows)
+        statuses = (self.status_of.get(f"{request.path}/{row.name}", 201) for row in rows)
         return BackendResponse(200, body=encode_answers([RowAnswer(status, {}) for status in statuses]))
 
 
@@ -48,13 +48,13 @@ class World:
         self.servers = Servers()
         self.batches = RowBatches(DirectClient(self.servers, "test", NodeTimeouts(1.0, 1.0)), self.clock)
 
-    def start(self, *names, server=SERVER, device="sda"):
+    def start(self, *names, server=SERVER, container="/sda/1/a/c"):
         """Send rows at once; the green threads return their statuses, or errors."""
 
         def send(name):
             headers = {"x-timestamp": "1", "x-trans-id": f"tx{name}"}
             try:
-                return self.batches.request(server, device, "PUT", f"/1/a/c/{name}", headers).status
+                return self.batches.request(server, container, "PUT", name, headers).status
             except TransportError as error:
                 return str(error)
 
@@ -72,7 +72,7 @@ def world():
 def test_rows_of_one_moment_are_one_request_with_an_answer_for_each(world):
     world.servers.status_of["/sda/1/a/c/o2"] = 404
     assert world.send("o1", "o2", "o3") == [201, 404, 201]
-    assert world.servers.requests == [("10.0.0.1/sda", 3)]
+    assert world.servers.requests == [("10.0.0.1/sda/1/a/c", 3)]
     assert world.servers.trans_ids == ["txo1,txo2,txo3"]
 
 
@@ -81,12 +81,13 @@ def test_one_row_is_an_ordinary_request(world):
     assert world.servers.requests == [("10.0.0.1/sda/1/a/c/o", 1)]
 
 
-def test_devices_and_servers_do_not_wait_for_each_other(world):
-    tasks = world.start("o1", "o2") + world.start("o3", device="sdb") + world.start("o4", server=OTHER)
+def test_containers_and_servers_do_not_wait_for_each_other(world):
+    tasks = world.start("o1", "o2") + world.start("o3", container="/sda/2/a/d")
+    tasks += world.start("o4", server=OTHER)
     assert [task.wait() for task in tasks] == [201] * 4
     assert [place for place, _count in world.servers.requests] == [
-        "10.0.0.1/sda",
-        "10.0.0.1/sdb/1/a/c/o3",
+        "10.0.0.1/sda/1/a/c",
+        "10.0.0.1/sda/2/a/d/o3",
         "10.0.0.2/sda/1/a/c/o4",
     ]
 
@@ -124,7 +125,7 @@ def test_a_server_that_does_not_know_batches_gets_each_row_by_itself_for_a_while
     world.servers.knows_batches = True
     world.clock.advance(RETRY_S)
     assert world.send("o5", "o6") == [201, 201]
-    assert world.servers.requests[-1] == ("10.0.0.1/sda", 2)
+    assert world.servers.requests[-1] == ("10.0.0.1/sda/1/a/c", 2)
 
 
 def test_every_row_has_the_failure_of_its_batch(world):

@@ -17,11 +17,11 @@ from swift.wire.rowbatch import (
     encode_rows,
 )
 
-ROW = BatchedRow("PUT", "/1/a/c/%C3%BC", {"x-content-type": "text/\xfc"})
+ROW = BatchedRow("PUT", "%C3%BC", {"x-content-type": "text/\xfc"})
 
 
 def test_rows_and_answers_arrive_as_they_are():
-    rows = [ROW, BatchedRow("DELETE", "/1/a/c/o", {})]
+    rows = [ROW, BatchedRow("DELETE", "o/p", {})]
     assert decode_rows(encode_rows(rows)) == rows
     answers = [RowAnswer(201, {}), RowAnswer(301, {"location": "/.shards_a/c"})]
     assert decode_answers(encode_answers(answers), 2) == answers
@@ -36,12 +36,12 @@ def test_rows_and_answers_arrive_as_they_are():
         b"{}",
         b"[]",
         b"[1]",
-        b'[["PUT", "/1/a/c/o"]]',
+        b'[["PUT", "o"]]',
         b'[["PUT", 1, {}]]',
-        b'[[1, "/1/a/c/o", {}]]',
-        b'[["PUT", "1/a/c/o", {}]]',
-        b'[["PUT", "/1/a/c/o", []]]',
-        b'[["PUT", "/1/a/c/o", {"x-size": 1}]]',
+        b'[[1, "o", {}]]',
+        b'[["PUT", "", {}]]',
+        b'[["PUT", "o", []]]',
+        b'[["PUT", "o", {"x-size": 1}]]',
         json.dumps([ROW] * (ROWS_MAX + 1)).encode(),
     ],
 )
