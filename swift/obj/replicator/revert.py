@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from swift.base.errors import LockTimeout
+from swift.obj.replication.digests import digest_of
 from swift.obj.replication.remotenodes import RemoteNodes
 from swift.obj.replication.replicastatus import CopyState
 from swift.obj.replication.task import PartitionUnit
@@ -60,6 +61,7 @@ class Revert:
         self._policy = unit.local.policy
         #: Objects that are neither there nor deleted; metadata may be left of them.
         self._without_data: list[Location] = []
+        self._is_unchanged = False
 
     def run(self) -> bool:
         """Push everything to the primaries; return True if the local partition is removed."""
@@ -118,6 +120,7 @@ class Revert:
             suffixes,
             durable=True,
         )
+        self._is_unchanged = self._has_compared_digest(suffixes)
         own_region = self._own_region()
         results: list[DeliveryResult] = []
         by_region: dict[int, frozenset[str]] = {}
@@ -132,6 +135,19 @@ class Revert:
                 by_region.setdefault(node.region, result.hashes)
         return results
 
+    def _has_compared_digest(self, suffixes: Sequence[str]) -> bool:
+        """Return True if the partition is still what the primaries were compared with.
+
+        A change that came here since then is among the local versions, but perhaps on no primary.
+        """
+        if CopyState.EQUAL not in self._unit.replica_status.states.values():
+            return False
+        # Files that another node copies here are announced after they have come.
+        hashes = self._context.store.hashes(
+            self._context.device, self._part, self._policy, recalculate=suffixes, list_suffixes=True
+        )
+        return digest_of(hashes, None) == self._unit.local.entry.digest
+
     def _own_region(self) -> int | None:
         view, name = self._unit.local.view, self._context.device
         regions = [d.region for d in view.devices if d is not None and d.device == name]
@@ -144,7 +160,7 @@ class Revert:
             context.count_failure(node)
             return None
         try:
-            if self._unit.replica_status.state_of(node) is CopyState.EQUAL:
+            if self._is_unchanged and self._unit.replica_status.state_of(node) is CopyState.EQUAL:
                 context.counters.add("hashmatches")
                 acknowledged = context.remote_nodes.invalidate(
                     node, self._policy, job.part, list(job.suffixes), durable=True

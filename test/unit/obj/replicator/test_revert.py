@@ -106,3 +106,35 @@ def test_a_primary_that_does_not_answer_is_told_of_once_not_with_each_partition(
     replicate(nodes, 3)
     assert len([line for line in nodes[3].lines if f":{nodes[1].port}/" in line]) == 1
     assert all(has(nodes[0], part) for part in (0, 4, 8, 12))
+
+
+def test_a_handoff_that_all_primaries_equal_goes_without_being_pushed(nodes):
+    for number in range(4):
+        put(nodes[number], 0, "o")
+    replicate(nodes, 3)
+    assert not nodes[3].has_partition(0)
+    assert all(method != "SSYNC" for number in range(3) for method, _path in nodes[number].heard)
+
+
+@pytest.mark.parametrize("method", ["PUT", "POST", "DELETE"])
+def test_a_change_after_copies_were_compared_is_pushed_before_the_handoff_goes(nodes, method):
+    for number in range(4):
+        put(nodes[number], 0, "o")
+    runner = nodes.runner(3, ObjectReplicator, ObjectReplicatorSettings(sync_method="ssync"))
+    begin = runner.task.begin
+
+    def begin_and_change(share, context):
+        turn = begin(share, context)
+        do = turn.do
+
+        def do_after_change(unit):
+            nodes[3].ask(method, "/0/a/c/o", NOW + 5, x_object_meta_colour="red")
+            do(unit)
+
+        turn.do = do_after_change
+        return turn
+
+    runner.task.begin = begin_and_change
+    assert runner.run_once()
+    stamps = {nodes[n].ask("HEAD", "/0/a/c/o").headers.get("x-backend-timestamp") for n in range(4)}
+    assert f"{NOW + 5:.5f}" in stamps, "the change is on some node"
