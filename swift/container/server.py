@@ -393,6 +393,9 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         if request.method not in ("PUT", "DELETE"):
             return error_response(405)
         target, name = self._target(request)
+        sync_to = request.headers.get("x-container-sync-to")
+        if sync_to is not None and request.method == "PUT":
+            self._check_sync_to(sync_to)
         if name is None:
             return error_response(400, "A batch has rows of objects only", content_type=TEXT)
         broker = self._broker_for_row(request, target)

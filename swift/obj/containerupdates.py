@@ -19,7 +19,7 @@ from swift.cluster.direct import DirectClient
 from swift.cluster.expiry import queue_container, queue_task
 from swift.cluster.health import NodeHealth
 from swift.cluster.redirect import redirect_of
-from swift.cluster.transport import BackendResponse, NodeAddress, TimedOut, TransportError
+from swift.cluster.transport import BackendResponse, NodeAddress, TimedOut
 from swift.green import Event, spawn_detached
 from swift.http import fields
 from swift.http.headers import HeaderMap, lower_name, title_case
@@ -343,7 +343,7 @@ class UpdateSender:
             reply = request(
                 NodeAddress(*address), container, update.op, quote_path(update.path.obj or ""), update.headers
             )
-        except TransportError as error:
+        except Exception as error:  # noqa: BLE001 - the row is kept for later whatever it is
             if not isinstance(error, TimedOut):
                 self._health.responded(place)
             return None, str(error)

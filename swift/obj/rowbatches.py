@@ -16,7 +16,7 @@ from swift.cluster.direct import DirectClient
 from swift.cluster.transport import BackendResponse, MalformedResponse, NodeAddress, TransportError
 from swift.green import Event, spawn_detached
 from swift.http.headers import HeaderMap
-from swift.wire.rowbatch import METHOD, ROWS_MAX, BatchedRow, decode_answers, encode_rows
+from swift.wire.rowbatch import BYTES_MAX, METHOD, ROWS_MAX, BatchedRow, decode_answers, encode_rows
 
 #: Rows do not wait longer for a request before them, seconds.
 PATIENCE_S = 0.1
@@ -26,6 +26,8 @@ RETRY_S = 600.0
 _UNKNOWN, _REFUSED = frozenset((405, 501)), frozenset((400, 413))
 #: Servers that are remembered.
 _SERVERS_MAX = 10_000
+#: Characters of the joined transaction ids: servers refuse longer headers, and the batch with them.
+_TRANS_IDS_MAX = 4096
 #: Headers that say something about the sender, not about the row.
 _OF_THE_SENDER = frozenset(("user-agent", "referer", "x-trans-id"))
 
@@ -36,6 +38,7 @@ class _Waiting:
 
     row: BatchedRow
     done: Event = field(default_factory=Event)
+    is_sent: bool = False
     reply: BackendResponse | None = None
     error: Exception | None = None
 
@@ -87,13 +90,24 @@ class RowBatches:
         waiting = _Waiting(BatchedRow(method, name, headers))
         place.gathering.append(waiting)
         if place.sender is None or now_s - place.began_s > PATIENCE_S:
-            place.sender, place.began_s = object(), now_s
-            # It begins when all that were woken together have come here.
-            spawn_detached(self._send_gathered, place, place.sender)
+            self._start_sender(place)
+        while not waiting.is_sent:
+            sender = place.sender
+            if waiting.done.wait(PATIENCE_S):
+                break
+            if not waiting.is_sent and place.sender is sender:
+                # A request before it takes long, and no later row came.
+                self._start_sender(place)
         waiting.done.wait()
         if waiting.reply is None:
             raise waiting.error or TransportError("the row was not sent")
         return waiting.reply
+
+    def _start_sender(self, place: _Place) -> None:
+        """Have a new green thread send what is gathered; the one before ends after its request."""
+        place.sender, place.began_s = object(), self._clock.monotonic()
+        # It begins when all that were woken together have come here.
+        spawn_detached(self._send_gathered, place, place.sender)
 
     def _send_gathered(self, place: _Place, sender: object) -> None:
         """Send what is gathered until nothing is, or another green thread does so."""
@@ -101,6 +115,8 @@ class RowBatches:
             while place.sender is sender and place.gathering:
                 some, place.gathering = place.gathering[:ROWS_MAX], place.gathering[ROWS_MAX:]
                 place.began_s = self._clock.monotonic()
+                for each in some:
+                    each.is_sent = True
                 try:
                     self._send(place, some)
                 except Exception as error:  # noqa: BLE001 - every caller gets it
@@ -139,13 +155,15 @@ class RowBatches:
 
     def _send_batch(self, place: _Place, some: list[_Waiting]) -> BackendResponse | None:
         """Send rows together; return the response unless it answers each of them."""
-        rows = [_without_sender(each.row) for each in some]
+        body = encode_rows([_without_sender(each.row) for each in some])
+        if len(body) > BYTES_MAX:
+            return BackendResponse(413)
         first = some[0].row.headers
         headers = {
             "user-agent": first.get("user-agent", "-"),
-            "x-trans-id": ",".join(each.row.headers.get("x-trans-id", "-") for each in some),
+            "x-trans-id": ",".join(each.row.headers.get("x-trans-id", "-") for each in some)[:_TRANS_IDS_MAX],
         }
-        reply = self._direct.request(place.server, METHOD, place.container, headers, encode_rows(rows))
+        reply = self._direct.request(place.server, METHOD, place.container, headers, body)
         if reply.status != 200:
             return reply
         try:
@@ -159,7 +177,7 @@ class RowBatches:
     def _send_single(self, place: _Place, waiting: _Waiting) -> None:
         try:
             waiting.reply = self.request_alone(place.server, place.container, *waiting.row)
-        except TransportError as error:
+        except Exception as error:  # noqa: BLE001 - its caller alone gets it
             waiting.error = error
 
     def __repr__(self) -> str:

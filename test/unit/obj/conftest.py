@@ -8,7 +8,7 @@ import pytest
 
 from swift.base.clock import ManualClock
 from swift.base.hashing import PathHasher
-from swift.cluster.transport import BackendResponse, TransportError
+from swift.cluster.transport import BackendResponse
 from swift.http.headers import lower_name
 from swift.http.request import Request
 from swift.obj.server import ObjectServer, make_stores
@@ -34,7 +34,7 @@ class Containers:
         method, path, headers = request.method, request.path, request.headers
         self.requests.append((ip, port, method, path, dict(headers)))
         answer = self.answers.get(port, 201)
-        if isinstance(answer, TransportError):
+        if isinstance(answer, Exception):
             raise answer
         if callable(answer):
             answer = answer()

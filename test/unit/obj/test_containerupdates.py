@@ -30,7 +30,9 @@ def test_an_update_that_arrives_leaves_no_pending(bench):
     assert bench.pendings() == []
 
 
-@pytest.mark.parametrize("answer", [TransportError("down"), 500, 404, 507, BackendResponse(301)])
+@pytest.mark.parametrize(
+    "answer", [TransportError("down"), ValueError("a line break"), 500, 404, 507, BackendResponse(301)]
+)
 def test_an_update_that_fails_is_kept(bench, answer):
     bench.containers.answers[6201] = answer
     assert bench.ask("PUT", headers=ASK, body=b"x").status == 201

@@ -24,8 +24,11 @@ class Servers:
         self.trans_ids = []
         #: Called before an answer.
         self.wait = lambda: None
+        #: May raise, with a request.
+        self.check = lambda _request: None
 
     def request(self, request):
+        self.check(request)
         place = f"{request.node.ip}{request.path}"
         self.trans_ids.append(request.headers["x-trans-id"])
         if request.method != METHOD:
@@ -55,7 +58,7 @@ class World:
             headers = {"x-timestamp": "1", "x-trans-id": f"tx{name}"}
             try:
                 return self.batches.request(server, container, "PUT", name, headers).status
-            except TransportError as error:
+            except (TransportError, ValueError) as error:
                 return str(error)
 
         return [green.spawn(send, name) for name in names]
@@ -115,6 +118,39 @@ def test_rows_do_not_wait_long_behind_a_request_without_an_answer(world):
     assert world.send("o2") == [201]
     release.set()
     assert first[0].wait() == 201
+
+
+def test_a_row_does_not_wait_long_though_no_other_comes_after_it(world):
+    release, in_time = green.Event(), []
+    world.servers.wait = lambda: in_time.append(release.wait(20 * PATIENCE_S))
+    first = world.start("o1")
+    green.sleep(0)
+    world.servers.wait = lambda: None
+    others = world.start(*(f"p{number}" for number in range(ROWS_MAX + 2)))
+    assert {task.wait() for task in others} == {201}
+    release.set()
+    assert first[0].wait() == 201
+    assert in_time == [True], "the others were sent before the first had its answer"
+    assert [count for _place, count in world.servers.requests] == [1, ROWS_MAX, 2]
+
+
+def test_a_row_that_cannot_be_sent_leaves_the_others_their_own_failures(world):
+    world.servers.knows_batches = False
+
+    def fail(request):
+        if request.path.endswith("/odd"):
+            raise ValueError("a line break")
+        if request.method != METHOD:
+            raise TransportError("gone")
+
+    world.servers.check = fail
+    assert world.send("o1", "odd", "o2") == ["gone", "a line break", "gone"]
+
+
+def test_transaction_ids_of_a_batch_fit_into_a_header(world):
+    assert set(world.send(*(f"{number:0200}" for number in range(ROWS_MAX)))) == {201}
+    assert world.servers.requests == [("10.0.0.1/sda/1/a/c", ROWS_MAX)]
+    assert len(world.servers.trans_ids[0]) < 8000
 
 
 def test_a_server_that_does_not_know_batches_gets_each_row_by_itself_for_a_while(world):
