@@ -25,7 +25,7 @@ from swift.store.packed.rows import Spaces
 _UNINDEXED, _INDEXED = "unindexed-", "indexed-"
 #: Before the index of a policy: its objects are kept as files, because the file engine is to take over.
 _AS_FILES = "as-files-"
-#: The index of a policy has so much room in the index.
+#: Rows of the index have 32 bits for the number of a policy.
 _POLICY_MAX = (1 << 32) - 1
 
 T = TypeVar("T")

@@ -207,7 +207,7 @@ class PackedDevice:
         try:
             self._replay_tails(recovery)
         except (IndexFull, IndexBusy) as error:
-            # What is there was never acknowledged, so the others can be read. The next change needs it.
+            # These records were never acknowledged: others can be read. The next change indexes them first.
             self._lacks_tails = self._is_behind = True
             self._notice(f"ERROR the index of {self.path} can be read and not changed: {error}")
 
