@@ -189,19 +189,20 @@ def copied_headers(headers: HeaderMap, stored: frozenset[str], *, with_sysmeta: 
 
     ``stored`` are the allowed headers; names in X-Backend-Replication-Headers are added to them.
     """
-    extra = headers.get(fields.BACKEND_REPLICATION_HEADERS)
-    if extra is not None:
-        from swift.obj.settings import NEVER_STORED
-
-        stored = (stored | frozenset(extra.lower().split())) - NEVER_STORED
-    return {title: headers[name] for name, title in _copied_names(tuple(headers), stored, with_sysmeta)}
+    also = headers.get(fields.BACKEND_REPLICATION_HEADERS)
+    names = _copied_names(tuple(headers), stored, also, with_sysmeta)
+    return {title: headers[name] for name, title in names}
 
 
 @lru_cache(maxsize=NAMES_MAX)
 def _copied_names(
-    names: tuple[str, ...], stored: frozenset[str], with_sysmeta: bool
+    names: tuple[str, ...], stored: frozenset[str], also: str | None, with_sysmeta: bool
 ) -> tuple[tuple[str, str], ...]:
     """Return the headers to store, with the names to store them under."""
+    if also is not None:
+        from swift.obj.settings import NEVER_STORED
+
+        stored = (stored | frozenset(also.lower().split())) - NEVER_STORED
     prefixes = USER_PREFIXES if with_sysmeta else CLIENT_PREFIXES
     return tuple((name, title_case(name)) for name in names if name in stored or name.startswith(prefixes))
 

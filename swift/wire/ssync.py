@@ -248,28 +248,31 @@ class LineReader:
     def __init__(self, pull: Callable[[], bytes]):
         self._pull = pull
         self._buffer = b""
+        #: Bytes of the buffer that were returned.
+        self._used = 0
 
     def next_line(self) -> str | None:
         """Return the next line without CRLF; None at the end of the stream. Raises ``SsyncError``."""
-        searched = 0
+        searched = self._used
         while (end := self._buffer.find(b"\n", searched)) < 0:
-            if len(self._buffer) > LINE_BYTES_MAX:
+            searched = len(self._buffer) - self._used
+            if searched > LINE_BYTES_MAX:
                 raise SsyncError(f"a line is longer than {LINE_BYTES_MAX} bytes")
-            searched = len(self._buffer)
             piece = self._pull()
             if not piece:
                 return None
-            self._buffer += piece
-        if end >= LINE_BYTES_MAX:
+            self._buffer, self._used = self._buffer[self._used :] + piece, 0
+        start, self._used = self._used, end + 1
+        if end - start >= LINE_BYTES_MAX:
             raise SsyncError(f"a line is longer than {LINE_BYTES_MAX} bytes")
-        text, self._buffer = self._buffer[:end], self._buffer[end + 1 :]
-        return text.removesuffix(b"\r").decode("latin-1")
+        return self._buffer[start:end].removesuffix(b"\r").decode("latin-1")
 
     def take(self, size: int) -> bytes:
         """Return at least one and at most ``size`` bytes; empty at the end of the stream."""
-        if not self._buffer:
-            self._buffer = self._pull()
-        data, self._buffer = self._buffer[:size], self._buffer[size:]
+        if self._used == len(self._buffer):
+            self._buffer, self._used = self._pull(), 0
+        data = self._buffer[self._used : self._used + size]
+        self._used += len(data)
         return data
 
     def expect(self, wanted: str) -> None:

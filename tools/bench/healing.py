@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import http.client
+import itertools
 import json
 import os
 import pwd
@@ -26,7 +27,8 @@ import subprocess
 import sys
 import time
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from hashlib import md5
 from pathlib import Path
@@ -57,6 +59,8 @@ DATA, PARITY, EC_TYPE = 4, 2, "liberasurecode_rs_vand"
 SEGMENT_BYTES = 1 << 20
 #: Passes that are measured where nothing is to do, after those in which a daemon gets to know everything.
 PASSES, WARM_UP, INTERVAL_S = 3, 2, 5
+#: Clients that fill devices, and the share of objects that is looked at after a refill: every such one.
+CLIENTS, SAMPLED = 4, 50
 #: How many times more than the peer's is aimed at, by the clock (refilling) or by CPU.
 GOALS = {
     "unchanged": 5.0,
@@ -278,6 +282,24 @@ class HealingSite:
                     ask(node, f"/sd{node}/{part}/a/r/o{number}", {}, body)
         return own
 
+    def fill_others(self, count: int, size: int) -> Sequence[int]:
+        """Put so many replicated objects of node 0 to the other nodes that have them; their numbers."""
+        body = random.Random(1).randbytes(size)
+        own = itertools.islice((n for n in itertools.count() if 0 in self._place("r", n, REPLICAS)[1]), count)
+        numbers = list(own)
+
+        def put(some: Sequence[int]) -> None:
+            with _clients(self.ports) as ask:
+                for number in some:
+                    part, nodes = self._place("r", number, REPLICAS)
+                    for node in nodes:
+                        if node:
+                            ask(node, f"/sd{node}/{part}/a/r/o{number}", {}, body)
+
+        with ThreadPoolExecutor(CLIENTS) as pool:
+            list(pool.map(put, [numbers[at::CLIENTS] for at in range(CLIENTS)]))
+        return numbers
+
     def fill_coded(self, count: int, size: int) -> int:
         """Put erasure coded objects; how many archives are on node 0."""
         body = random.Random(2).randbytes(size)
@@ -305,19 +327,19 @@ class HealingSite:
         part = int.from_bytes(digest[:4], "big") >> (32 - PART_POWER)
         return part, [(part + row) % NODES for row in range(replicas)]
 
-    def copies(self, count: int) -> int:
-        """How many of so many replicated objects node 0 has."""
-        return self._found("r", count, REPLICAS, "0")
+    def copies(self, numbers: Iterable[int]) -> int:
+        """How many of these replicated objects node 0 has."""
+        return self._found("r", numbers, REPLICAS, "0")
 
     def archives(self, count: int) -> int:
         """How many of so many erasure coded objects have an archive on node 0."""
-        return self._found("c", count, DATA + PARITY, "1")
+        return self._found("c", range(count), DATA + PARITY, "1")
 
-    def _found(self, container: str, count: int, replicas: int, policy: str) -> int:
+    def _found(self, container: str, numbers: Iterable[int], replicas: int, policy: str) -> int:
         found = 0
         connection = http.client.HTTPConnection("127.0.0.1", self.ports[0], timeout=60)
         with contextlib.closing(connection):
-            for number in range(count):
+            for number in numbers:
                 part, nodes = self._place(container, number, replicas)
                 if 0 in nodes:
                     headers = {fields.BACKEND_STORAGE_POLICY_INDEX: policy}
@@ -368,16 +390,27 @@ def measure(root: Path, peer: Path | None, args: argparse.Namespace) -> dict[str
     found: dict[str, HealingFigure] = {}
     others = range(1, NODES)
     with field.running():
+        # The packed engine is always refilled by SSYNC.
+        methods = ("ssync",) if is_packed else ("rsync", "ssync")
+        if args.refill:
+            sample = field.fill_others(args.refill, args.size)[::SAMPLED]
+            for method in methods:
+                field.wipe()
+                cpu_s, wall_s = field.once("object-replicator", others, method)
+                _check(field.copies(sample), len(sample), f"refilled by {method}")
+                found[f"refill by {method}"] = HealingFigure(args.refill, cpu_s, wall_s)
+            # What does without rsync is compared with either.
+            found.setdefault("refill by rsync", found["refill by ssync"])
+            return found
         copies = field.fill(args.objects, args.size)
         cpu_s, wall_s = field.once("object-auditor", [0])
         found["audit"] = HealingFigure(copies, cpu_s, wall_s)
         cpu_s = field.passes("object-replicator", 0, "object_replication_last")
         found["unchanged"] = HealingFigure(copies, cpu_s, 0.0)
-        # The packed engine is always refilled by SSYNC.
-        for method in ("ssync",) if is_packed else ("rsync", "ssync"):
+        for method in methods:
             field.wipe()
             cpu_s, wall_s = field.once("object-replicator", others, method)
-            _check(field.copies(args.objects), copies, f"refilled by {method}")
+            _check(field.copies(range(args.objects)), copies, f"refilled by {method}")
             found[f"refill by {method}"] = HealingFigure(copies, cpu_s, wall_s)
         if args.coded:
             archives = field.fill_coded(args.coded, args.coded_size)
@@ -426,6 +459,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = bare_parser("healing", __doc__)
     parser.add_argument("--objects", type=int, default=20_000, help="replicated objects")
     parser.add_argument("--size", type=int, default=1024, help="their bytes")
+    parser.add_argument(
+        "--refill", type=int, default=0, help="measure only how a wiped device of so many objects is refilled"
+    )
     parser.add_argument("--coded", type=int, default=1000, help="erasure coded objects")
     parser.add_argument("--coded-size", type=int, default=1 << 20, help="their bytes")
     parser.add_argument("--packed", action="store_true", help="measure ours with the packed engine")

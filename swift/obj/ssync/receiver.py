@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import lru_cache
 
 from swift import green
 from swift.base.errors import LockTimeout, SwiftError
@@ -25,6 +26,7 @@ from swift.http.body import BodyError, BodyTimeout, BytesBody, ClientDisconnecte
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response
+from swift.obj.put import NAMES_MAX
 from swift.obj.settings import ObjectSettings
 from swift.obj.ssync.decide import completes_commit, local_version, parts_to_request
 from swift.platform.slots import SharedSlots
@@ -296,19 +298,12 @@ class SsyncReceiver:
         return response
 
     def _headers_of(self, subrequest: Subrequest) -> HeaderMap:
-        session = self._session
-        taken = {
-            name: value
-            for name, value in subrequest.headers.items()
-            if name in _NOT_COPIED or not name.startswith(_NOT_TAKEN)
-        }
-        copied = [name for name in taken if name not in _NOT_COPIED]
-        headers = {
-            **taken,
-            fields.BACKEND_STORAGE_POLICY_INDEX: str(session.policy.index),
-            fields.BACKEND_REPLICATION: "True",
-            fields.BACKEND_REPLICATION_HEADERS: " ".join(copied),
-        }
+        session, sent = self._session, subrequest.headers
+        taken, copied = _taken_names(tuple(sent))
+        headers = {name: sent[name] for name in taken}
+        headers[fields.BACKEND_STORAGE_POLICY_INDEX] = str(session.policy.index)
+        headers[fields.BACKEND_REPLICATION] = "True"
+        headers[fields.BACKEND_REPLICATION_HEADERS] = copied
         if session.fragment is not None:
             headers[fields.BACKEND_SSYNC_FRAG_INDEX] = str(session.fragment)
         trans_id = self._request.headers.get("x-trans-id")
@@ -320,12 +315,20 @@ class SsyncReceiver:
         return f"<Receiver {self._session} {self.successes} taken, {self.failures} failed>"
 
 
+@lru_cache(maxsize=NAMES_MAX)
+def _taken_names(names: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
+    """Return the headers of a subrequest that are passed on, and those of them that are stored, joined."""
+    taken = tuple(name for name in names if name in _NOT_COPIED or not name.startswith(_NOT_TAKEN))
+    return taken, " ".join(name for name in taken if name not in _NOT_COPIED)
+
+
 def _malformation(subrequest: Subrequest) -> str | None:
     """Why a subrequest must not be carried out; None when it may."""
     if not subrequest.path.startswith("/"):
         # The end of the partition's number would be its beginning.
         return "names no path below the partition"
-    if any(_BREAKS.search(name) or _BREAKS.search(value) for name, value in subrequest.headers.items()):
+    headers = subrequest.headers
+    if _BREAKS.search("".join((*headers, *headers.values()))):
         return "has a NUL or a line break in a header"
     return None
 
