@@ -7,7 +7,6 @@ import ssl
 import threading
 import time
 from contextlib import suppress
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -19,11 +18,11 @@ from swift.cluster.transport import TransportError
 from swift.policy.policy import Policies
 from test.support.checks import every
 from test.support.peer import make_rings
+from test.support.sources import MODULES, ROOT, nodes_of
 from test.support.stub_servers import TlsServer, make_certificate
 
 STORAGE = frozenset({("10.0.0.5", 6200), ("10.1.0.5", 6201), ("fd00::5", 6200)})
 OWN = frozenset({"127.0.0.1", "10.0.0.9", "::1"})
-SOURCE = Path(__file__).parents[3] / "swift"
 
 
 def outbound(*addresses, connect=None):
@@ -254,11 +253,11 @@ def test_no_other_module_of_the_servers_connects_by_itself():
     """Commands connect to the hosts that their user names."""
     names = {"HTTPConnection", "HTTPSConnection", "create_connection", "urlopen"}
     found = set()
-    for path in SOURCE.rglob("*.py"):
-        module = path.relative_to(SOURCE)
+    for path in MODULES:
+        module = path.relative_to(ROOT / "swift")
         if module.parts[0] in ("aio", "cli", "load", "operations", "plan"):
             continue
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes_of(path):
             named = node.attr if isinstance(node, ast.Attribute) else None
             if named in names and isinstance(node.ctx, ast.Load):
                 found.add((str(module), named))

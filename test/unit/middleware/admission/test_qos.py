@@ -115,7 +115,7 @@ def test_who_comes_seldom_is_let_in_however_full_it_is():
     load, draw = Load(qos_classes, {"busy": 200}), random.Random(4)
     now, refused = 0.0, 0
     for _ in range(20):
-        now = load.run(now, now + 5.0, 0.02, draw)
+        now = load.run(now, now + 1.0, 0.02, draw)
         qos_classes.set_class("seldom")
         refused += qos_classes.wait_s("seldom", now) > 0
         qos_classes.consume("seldom", PIECE, now)
