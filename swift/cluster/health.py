@@ -3,7 +3,8 @@
 *Avoided* nodes had too many errors, or have no room. An avoided node is never a missing one: iterators
 (``cluster.placement``) give it last, and any success ends its avoidance. Besides, one request at a time is
 sent to it as a probe: a second after it was avoided, then after two, four and so on, up to the configured
-interval. So a restarted server is back within a second or two, and one that hangs costs few requests.
+interval. A server that could not be reached is tried every ``UNREACHABLE_PAUSE_S`` at least: during a rolling
+restart it gets new objects before the next server stops, and all copies of one are not on few servers.
 
 *Unresponsive* nodes have responded to nothing for ``UNRESPONSIVE_S``, whatever they were sent: servers that
 are stopped, cut off, or wait for a disk that hangs. They still accept connections, so each request would cost
@@ -34,6 +35,8 @@ UNRESPONSIVE_S = 2.0
 SUSPECT_S = UNRESPONSIVE_S / 2
 #: Pause before the first probe of an avoided node; a server's restart takes about as long.
 FIRST_PAUSE_S = 1.0
+#: Longest pause between two probes of a node that could not be reached.
+UNREACHABLE_PAUSE_S = 8.0
 #: Time without requests to an absent server.
 ABSENT_S = 60.0
 #: Nodes that are remembered at most.
@@ -84,8 +87,8 @@ class NodeHealth:
     """The records of one process.
 
     More than ``limit`` errors, none of them ``interval_s`` seconds after the one before, make a node avoided;
-    ``interval_s`` is also the longest pause between two probes. No request waits longer than ``patience_s``:
-    those that were given up by now prove nothing about the present.
+    ``interval_s`` is also the longest pause between probes of a node that responds with errors. No request
+    waits longer than ``patience_s``: those that were given up by now prove nothing about the present.
     """
 
     def __init__(
@@ -138,15 +141,19 @@ class NodeHealth:
             if record.pause_s:
                 record.clear_errors()
 
-    def failed(self, key: str, *, slow: bool = False) -> bool:
-        """Count an error, a timeout if ``slow``; return True if the node is avoided from now on."""
+    def failed(self, key: str, *, slow: bool = False, reached: bool = True) -> bool:
+        """Count an error; return True if the node is avoided from now on.
+
+        It is a timeout if ``slow``, and a response if ``reached``.
+        """
         if not slow:
             self.responded(key)
         record, now = self._record(key), self._clock.monotonic()
         record.is_slow = slow
         if record.pause_s:
             if record.is_retried:
-                record.avoid(min(2 * record.pause_s, self._interval_s), now)
+                longest_s = self._interval_s if reached else min(UNREACHABLE_PAUSE_S, self._interval_s)
+                record.avoid(min(2 * record.pause_s, longest_s), now)
             return False
         if now - record.last_error >= self._interval_s:
             record.errors = 0

@@ -36,6 +36,6 @@ class Prober:
             # The next probe is due by now.
             self._errors.error(f"ERROR {key} is unresponsive; trying other nodes until it responds")
         except TransportError:
-            self._health.failed(key)
+            self._health.failed(key, reached=False)
         else:
             self._health.responded(key)

@@ -9,6 +9,7 @@ from swift.cluster.health import SUSPECT_S, UNRESPONSIVE_S, Probe
 from swift.cluster.placement import NodeIterator
 from swift.cluster.transport import (
     BackendResponse,
+    BrokenOff,
     Destination,
     Exchange,
     MalformedResponse,
@@ -229,7 +230,8 @@ class Backends:
         if isinstance(error, MalformedResponse):
             self._context.health.responded(node.key)
         else:
-            limited = self._context.health.failed(node.key, slow=isinstance(error, TimedOut))
+            slow, reached = isinstance(error, TimedOut), isinstance(error, str | BrokenOff)
+            limited = self._context.health.failed(node.key, slow=slow, reached=reached)
         suffix = "; node is now error-limited" if limited else ""
         self._context.telemetry.log.error(
             f"ERROR with {node.key}: {error}{suffix}", txid=headers.get("x-trans-id")

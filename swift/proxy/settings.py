@@ -103,8 +103,8 @@ class ProxySettings(Settings):
     error_suppression_interval: float = option(
         60.0,
         "Longest time in seconds to avoid a failing node: it is tried again after 1, 2, 4 … "
-        "seconds, after its 507 only after all of them; one success ends it. An avoided node still "
-        "gets requests when no other node can serve them.",
+        "seconds, every 8 seconds at least if it could not be reached, after its 507 only after all of "
+        "them; one success ends it. An avoided node still gets requests when no other node can serve them.",
         kind=SECONDS,
     )
     error_suppression_limit: int = option(

@@ -73,7 +73,14 @@ def test_errors_are_forgotten_when_none_follows_for_the_interval(clock, health):
         clock.advance(60)
 
 
-def test_one_request_at_a_time_probes_an_avoided_node_and_waits_twice_as_long_each_time(clock, health):
+@pytest.mark.parametrize(
+    ("reached", "expected"),
+    [(True, [1, 2, 4, 8, 16, 32, 60, 60, 60]), (False, [1, 2, 4, 8, 8, 8, 8, 8, 8])],
+    ids=["responds with errors", "cannot be reached"],
+)
+def test_one_request_at_a_time_probes_an_avoided_node_and_waits_twice_as_long_each_time(
+    clock, health, reached, expected
+):
     bad = node(1)
     wear_out(health, bad)
     pauses = []
@@ -84,8 +91,8 @@ def test_one_request_at_a_time_probes_an_avoided_node_and_waits_twice_as_long_ea
             pause += 0.5
         pauses.append(pause)
         assert not health.may_use(bad.key), "the others wait for the probe's outcome"
-        assert not health.failed(bad.key)
-    assert pauses == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+        assert not health.failed(bad.key, reached=reached)
+    assert pauses == expected
 
 
 def test_requests_that_come_to_an_avoided_node_as_their_last_resort_put_no_probe_off(clock, health):

@@ -21,7 +21,7 @@ class World:
         self.requests, self.heard, self.logged = [], [], []
         health = SimpleNamespace(
             responded=lambda key: self.heard.append(("responded", key)),
-            failed=lambda key: self.heard.append(("failed", key)),
+            failed=lambda key, reached: self.heard.append(("failed", key, reached)),
         )
         errors = SimpleNamespace(error=self.logged.append)
         self.prober = Prober(health, self, errors, NodeTimeouts(0.5, 9))
@@ -60,4 +60,4 @@ def test_a_node_that_answers_nothing_stays_silent():
 
 
 def test_a_node_that_refuses_is_not_silent_but_failing():
-    assert World(TransportError("refused")).probe() == [("failed", PROBE.node.key)]
+    assert World(TransportError("refused")).probe() == [("failed", PROBE.node.key, False)]
