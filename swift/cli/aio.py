@@ -82,7 +82,7 @@ def make_parser() -> argparse.ArgumentParser:
     start.add_argument("--disks", type=int, help="devices of each node, a filesystem each with --xfs (1)")
     start.add_argument("--replicas", type=int, help="copies of everything (3)")
     start.add_argument(
-        "--ec", metavar="K+M|none", help="code of the second policy, named ec (2+1; 4+2 from 7 nodes on)"
+        "--ec", metavar="K+M|none", help="code of the second policy, named ec (2+1; 4+2 from 7 devices on)"
     )
     start.add_argument("--workers", type=int, help="proxy worker processes (2)")
     start.add_argument("--xfs", action="store_true", default=None, help="devices are XFS images; needs root")

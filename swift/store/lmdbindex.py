@@ -214,6 +214,12 @@ class _Opened:
 
 #: The oldest release of lmdb that reports damaged pages as errors.
 LMDB_LEAST = (2, 1, 1)
+_ONE_USER = "; servers, daemons and commands must run as the user that it belongs to"
+_ADVICE = {
+    errno.EACCES: _ONE_USER,
+    errno.EPERM: _ONE_USER,
+    errno.EROFS: "; servers write to it: mount its file system read-write",
+}
 #: LMDB must be opened once only by a process: by its id and the directory.
 _open: WeakValueDictionary[tuple[int, str], _Opened] = WeakValueDictionary()
 
@@ -279,6 +285,15 @@ def require_lmdb(version: str) -> None:
         )
 
 
+def opening_failed(directory: str, error: Exception) -> IndexFailed:
+    """Return the error of an index that cannot be opened, with what to do where that is known."""
+    reason, advice = str(error), ""
+    if isinstance(error, OSError) and error.strerror:
+        reason = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+        advice = _ADVICE.get(error.errno or 0, "")
+    return IndexFailed(f"cannot open {directory}: {reason}{advice}")
+
+
 class LmdbIndex:
     """The index in a directory, its locks in one in memory; for one process.
 
@@ -314,7 +329,7 @@ class LmdbIndex:
                 if opened is None or opened.name != name:
                     opened = _open[self._key] = self._map(name)
         except self._errors as error:
-            raise IndexFailed(f"cannot open {directory}: {error}")
+            raise opening_failed(directory, error)
         self._opened: _Opened | None = opened
         self.identity = int(name, 16) | 1
 

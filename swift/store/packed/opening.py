@@ -10,7 +10,7 @@ from urllib.parse import quote_plus
 
 from swift.base.errors import ConfigError, SwiftError
 from swift.platform.disk import Disk
-from swift.store.lmdbindex import IndexFailed, LmdbIndex
+from swift.store.lmdbindex import IndexFailed, LmdbIndex, opening_failed
 from swift.store.packed.settings import SECTION, PackedSettings
 from swift.store.tier.shared import check_owner, held
 
@@ -48,7 +48,7 @@ class DeviceIndex(LmdbIndex):
                 super().__init__(directory, boot_id, memory)
         except OSError as error:
             self._let_go()
-            raise IndexFailed(f"cannot open {directory}: {error}")
+            raise opening_failed(directory, error)
         except BaseException:
             self._let_go()
             raise

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 
 import pytest
 
 from swift.base.errors import ConfigError
 from swift.platform.disk import Disk
-from swift.store.lmdbindex import IndexFailed, IndexReplaced
+from swift.store.lmdbindex import IndexFailed, IndexReplaced, opening_failed
 from swift.store.packed.opening import DeviceIndex, IndexInUse, IndexOpening
 from swift.store.packed.settings import PackedSettings
 
@@ -73,6 +74,21 @@ def test_no_index_is_made_where_its_file_system_is_not_mounted(tmp_path):
     with pytest.raises(OSError, match="mount its file system"), opening.unused(str(tmp_path / "sda/packed")):
         pass
     assert not (tmp_path / "ssd").exists()
+
+
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [
+        (errno.EACCES, "must run as the user"),
+        (errno.EROFS, "mount its file system read-write"),
+        (errno.EMFILE, ""),
+    ],
+)
+def test_an_index_that_cannot_be_opened_says_why_and_what_to_do(number, advice):
+    error = OSError(number, "the reason", "/srv/ssd/index/file")
+    text = str(opening_failed("/srv/ssd/index", error))
+    assert text.startswith("cannot open /srv/ssd/index: the reason: /srv/ssd/index/file") and advice in text
+    assert "Errno" not in text and text.count(";") == bool(advice)
 
 
 @pytest.mark.parametrize("states", [("state", "state"), ("state", "other")])
