@@ -86,19 +86,8 @@ class PackedNode:
         return found
 
     def device_names(self, names: Sequence[str] = ()) -> list[str]:
-        """Return devices that are usable, all if none is named, each once.
-
-        Raises ``ConfigError`` for a named one that is not, and when there is none; OSError.
-        """
-        root = self.disks.root
-        # Unlike the servers' list: a directory that cannot be read is not one without devices.
-        usable = [name for name in sorted(os.listdir(root)) if self.disks.is_usable(name)]
-        if not usable:
-            raise ConfigError(f"no device is mounted below {root}; see devices and mount_check in [DEFAULT]")
-        for name in names:
-            if name not in usable:
-                raise ConfigError(f"{root}/{name} is no mounted device; there are {', '.join(usable)}")
-        return list(dict.fromkeys(names)) or usable
+        """Return devices that are usable; see ``usable_devices``."""
+        return usable_devices(self.disks, names)
 
     def has_volumes(self, device: str) -> bool:
         """Return True if the packed engine was used on a device.
@@ -132,6 +121,25 @@ class PackedNode:
 
     def __repr__(self) -> str:
         return f"PackedNode({self.disks!r})"
+
+
+def usable_devices(devices: Devices, names: Sequence[str] = ()) -> list[str]:
+    """Return the names of devices that are usable, all if none is named, each once.
+
+    Raises ``ConfigError`` for a named one that is not, and when there is none; OSError.
+    """
+    # Unlike the servers' list: a directory that cannot be read is not one without devices.
+    usable = [name for name in sorted(os.listdir(devices.root)) if devices.is_usable(name)]
+    if not usable:
+        raise ConfigError(
+            f"no device is mounted below {devices.root}; see devices and mount_check in [DEFAULT]"
+        )
+    for name in names:
+        if name not in usable:
+            raise ConfigError(
+                f"{devices.root}/{name} is no mounted device; mounted there: {', '.join(usable)}"
+            )
+    return list(dict.fromkeys(names)) or usable
 
 
 def is_engine_directory(

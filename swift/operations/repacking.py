@@ -53,7 +53,11 @@ def jobs_of(node: PackedNode, to: str, devices: Sequence[str], policies: Sequenc
     refused = [policy for policy in wanted if policy not in served]
     if refused and (policies or not served):
         raise RepackRefused(f"policy {refused[0].name}: {_reason(to, refused[0])}")
-    return [RepackJob(device, policy) for device in node.device_names(devices) for policy in served]
+    names = node.device_names(devices)
+    for name in names:
+        # Refuses a user who may not use them, once and not for each device.
+        node.has_volumes(name)
+    return [RepackJob(device, policy) for device in names for policy in served]
 
 
 def check_servers(node: PackedNode, running: Iterable[RunningProcess] | None = None) -> None:

@@ -147,11 +147,12 @@ def _load(group: str, name: str, option: str, built_in: Iterable[str] = ()) -> A
     package, _, wanted = name.removeprefix("egg:").rpartition("#")
     # Configurations call this distribution by the name of its package.
     package = DISTRIBUTION if package == "swift" else package
-    known = [each for each in built_in if each]
+    known = dict.fromkeys(each for each in built_in if each)
     for point in entry_points(group=group):
         if point.name == wanted and (not package or (point.dist and point.dist.name == package)):
             return point.load()
-        known.append(f"egg:{point.dist.name}#{point.name}" if point.dist else point.name)
+        provider = point.dist.name if point.dist else ""
+        known[f"egg:{'swift' if provider == DISTRIBUTION else provider}#{point.name}"] = None
     there_are = f"installed are {', '.join(known)}" if known else "no package that has one is installed"
     raise ConfigError(f"{option} {name!r} is not an entry point of group {group}; {there_are}")
 

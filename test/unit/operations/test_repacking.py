@@ -149,7 +149,7 @@ def test_volumes_that_a_server_has_open_are_not_removed(node, say):
 
 
 def test_unknown_devices_and_policies_are_refused(node, say):
-    assert "sdz is no mounted device; there are sda" in say("--to", "packed", "--device", "sdz", code=1)
+    assert "sdz is no mounted device; mounted there: sda" in say("--to", "packed", "--device", "sdz", code=1)
     assert "silver" in say("--to", "packed", "--policy", "silver", code=1)
 
 
