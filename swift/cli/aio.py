@@ -177,9 +177,10 @@ def plans_from_args(args: argparse.Namespace) -> tuple[ClusterPlan | None, Clust
         # The rings name the loopback address of the storage servers.
         fixed = sorted([*fixed, "ip"])
     if fixed:
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in fixed)
         raise ConfigError(
-            f"the cluster in {args.data} was created with other values of {', '.join(fixed)}; "
-            "leave them out, or clean it first"
+            f"the cluster in {args.data} was created with other values of {options}; leave them out, or "
+            "create another cluster in another directory"
         )
     wanted = dataclasses.replace(plan, **changed)
     wanted.check()
