@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 #: Address space, not room: the size is bounded by what is kept.
 MAP_BYTES = 256 << 30
-_STATE = "index.json"
+STATE = "index.json"
 #: Its size: the same for each content.
 _STATE_BYTES = 256
 _READERS_MAX = 1024
@@ -373,14 +373,14 @@ class LmdbIndex:
 
     def _state(self) -> dict[str, object]:
         try:
-            with open(f"{self._directory}/{_STATE}", "rb") as file:
+            with open(f"{self._directory}/{STATE}", "rb") as file:
                 found = json.load(file)
         except (FileNotFoundError, ValueError):
             return {}
         return found if isinstance(found, dict) else {}
 
     def _note(self, name: str, *, closed: bool) -> None:
-        path = f"{self._directory}/{_STATE}"
+        path = f"{self._directory}/{STATE}"
         facts = {"boot": self._boot_id, "name": name, "closed": closed, "inode": _inode(self._file(name))}
         state = json.dumps(facts).ljust(_STATE_BYTES).encode()
         try:

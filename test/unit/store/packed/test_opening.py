@@ -120,6 +120,32 @@ def test_processes_that_keep_the_index_of_a_device_elsewhere_are_refused(tmp_pat
     second(str(directory)).close()
 
 
+def test_an_index_is_made_again_after_the_device_had_one_elsewhere(tmp_path):
+    directory = tmp_path / "sda/packed"
+    directory.mkdir(parents=True)
+    (tmp_path / "ssd").mkdir()
+    state = str(tmp_path / "state")
+    on_device = IndexOpening(PackedSettings(state_path=state), Disk())
+    elsewhere = IndexOpening(PackedSettings(state_path=state, index_path=str(tmp_path / "ssd")), Disk())
+    for opening, kept in ((on_device, None), (elsewhere, None), (on_device, None), (on_device, b"value")):
+        index = opening(str(directory))
+        assert index.get(b"key") == kept
+        put(index)
+        index.close(is_last=True)
+
+
+def test_a_device_that_is_mounted_elsewhere_takes_its_index_along(tmp_path):
+    settings = PackedSettings(state_path=str(tmp_path / "state"))
+    (tmp_path / "sda/packed").mkdir(parents=True)
+    index = IndexOpening(settings, Disk())(str(tmp_path / "sda/packed"))
+    put(index)
+    index.close()
+    (tmp_path / "sda").rename(tmp_path / "sdb")
+    index = IndexOpening(settings, Disk())(str(tmp_path / "sdb/packed"))
+    assert index.get(b"key") == b"value"
+    index.close()
+
+
 def test_a_discarded_index_is_taken_by_nobody_and_a_new_one_is_empty(tmp_path):
     index, other = opened(tmp_path), opened(tmp_path)
     put(index)
