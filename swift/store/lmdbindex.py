@@ -215,7 +215,10 @@ class _Opened:
 #: The oldest release of lmdb that reports damaged pages as errors.
 LMDB_LEAST = (2, 1, 1)
 _ONE_USER = "; servers, daemons and commands must run as the user that it belongs to"
+_PATHS = "; make it, or correct index_path and state_path"
 _ADVICE = {
+    errno.ENOENT: _PATHS,
+    errno.ENOTDIR: _PATHS,
     errno.EACCES: _ONE_USER,
     errno.EPERM: _ONE_USER,
     errno.EROFS: "; servers write to it: mount its file system read-write",

@@ -81,6 +81,7 @@ def test_no_index_is_made_where_its_file_system_is_not_mounted(tmp_path):
     [
         (errno.EACCES, "must run as the user"),
         (errno.EROFS, "mount its file system read-write"),
+        (errno.ENOTDIR, "correct index_path and state_path"),
         (errno.EMFILE, ""),
     ],
 )
