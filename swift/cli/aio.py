@@ -82,7 +82,7 @@ def make_parser() -> argparse.ArgumentParser:
     start.add_argument("--disks", type=int, help="devices of each node, a filesystem each with --xfs (1)")
     start.add_argument("--replicas", type=int, help="copies of everything (3)")
     start.add_argument(
-        "--ec", metavar="K+M|none", help="code of the second policy, named ec (2+1; 4+2 from 7 nodes on)"
+        "--ec", metavar="K+M|none", help="code of the second policy, named ec (2+1; 4+2 from 7 devices on)"
     )
     start.add_argument("--workers", type=int, help="proxy worker processes (2)")
     start.add_argument("--xfs", action="store_true", default=None, help="devices are XFS images; needs root")
@@ -177,9 +177,10 @@ def plans_from_args(args: argparse.Namespace) -> tuple[ClusterPlan | None, Clust
         # The rings name the loopback address of the storage servers.
         fixed = sorted([*fixed, "ip"])
     if fixed:
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in fixed)
         raise ConfigError(
-            f"the cluster in {args.data} was created with other values of {', '.join(fixed)}; "
-            "leave them out, or clean it first"
+            f"the cluster in {args.data} was created with other values of {options}; leave them out, or "
+            "create another cluster in another directory"
         )
     wanted = dataclasses.replace(plan, **changed)
     wanted.check()

@@ -142,7 +142,11 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _is_packed_here(found: Located, cluster: Cluster) -> bool:
-    policy = None if found.policy_index is None else cluster.policies.get(found.policy_index)
+    index = found.policy_index
+    if index is None and found.directory == "objects":
+        # A ring file by its path names no policy.
+        index = 0
+    policy = None if index is None else cluster.policies.get(index)
     try:
         return policy is not None and is_packed(policy)
     except ConfigError:

@@ -19,9 +19,10 @@ from swift.base.errors import SwiftError
 from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.compose import Cluster, cluster_of
 from swift.config.commandline import CommandLine
+from swift.config.files import read_section
 from swift.http import fields
 from swift.operations.info import Located, locate, metadata_lines
-from swift.operations.packed import CONFIG, PackedNode
+from swift.operations.packed import CONFIG, PackedNode, describe_error
 from swift.operations.volumes import external_file, find_hash, object_versions, record_facts
 from swift.platform.disk import Disk
 from swift.platform.regularfiles import IrregularFile, open_regular
@@ -215,7 +216,7 @@ def as_json(seen: ObjectFileContent, hash_hex: str, located: Located | None) -> 
         "file_length": seen.size,
         "file_md5": seen.digest or None,
         "etag_is_valid": seen.etag.endswith("(valid)") if seen.digest else None,
-        "length_is_valid": seen.length.endswith("(valid)"),
+        "length_is_valid": None if seen.length == NOT_FOUND else seen.length.endswith("(valid)"),
         "location": None if located is None else located.as_json(),
     }
 
@@ -256,7 +257,12 @@ def make_parser() -> argparse.ArgumentParser:
         help="configuration of the object server, for packed devices (%(default)s)",
     )
     parser.add_argument("-n", "--no-check-etag", action="store_true", help="do not read the content")
-    parser.add_argument("-d", "--swift-dir", default=SWIFT_DIR, help="directory of the rings (%(default)s)")
+    parser.add_argument(
+        "-d",
+        "--swift-dir",
+        default="",
+        help=f"directory of the rings ({SWIFT_DIR}; with a packed device that of the configuration)",
+    )
     parser.add_argument("--drop-prefixes", action="store_true", help="leave out the prefix of each section")
     parser.add_argument("-P", "--policy-name", default="", help="the policy of the object")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="how to show it")
@@ -275,6 +281,8 @@ def _located(swift_dir: str, policy: Policy | None, digest: bytes, path: EntityP
 def _show_packed(args: argparse.Namespace) -> int:
     """Show the records of a packed object; return the exit code."""
     try:
+        conf = read_section(args.conf, "app:object-server")
+        swift_dir = args.swift_dir or conf.get("swift_dir", SWIFT_DIR)
         found = list(
             read_packed(
                 args.conf, args.file, args.object, args.policy_name, check_etag=not args.no_check_etag
@@ -285,13 +293,13 @@ def _show_packed(args: argparse.Namespace) -> int:
         shown = []
         for each in found:
             name_hash = str(each.record["hash"])
-            located = _located(args.swift_dir, each.policy, bytes.fromhex(name_hash), each.content.path)
+            located = _located(swift_dir, each.policy, bytes.fromhex(name_hash), each.content.path)
             shown.append((each, name_hash, located))
     except NoObjectFile as error:
         print(error)
         return 1
     except (SwiftError, BadMetadata, IndexFailed, OSError) as error:
-        print(f"swift-object-info: {error}", file=sys.stderr)
+        print(f"swift-object-info: {describe_error(error)}", file=sys.stderr)
         return 1
     if args.format == "json":
         facts = [
@@ -321,11 +329,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.object:
         return _show_packed(args)
     try:
-        cluster = cluster_of({"swift_dir": args.swift_dir})
+        swift_dir = args.swift_dir or SWIFT_DIR
+        cluster = cluster_of({"swift_dir": swift_dir})
         seen = read_object_file(args.file, check_etag=not args.no_check_etag)
         digest = cluster.config.hasher.digest(*seen.path)
         policy, warnings = _policy_of(args.file, cluster, args.policy_name)
-        located = _located(args.swift_dir, policy, digest, seen.path)
+        located = _located(swift_dir, policy, digest, seen.path)
     except NoObjectFile as error:
         print(error)
         return 1

@@ -12,7 +12,7 @@ from types import FrameType
 
 from swift.base.errors import SwiftError
 from swift.config.commandline import CommandLine
-from swift.operations.packed import CONFIG, PackedNode
+from swift.operations.packed import CONFIG, PackedNode, describe_error
 from swift.operations.repacking import (
     FILES,
     PACKED,
@@ -83,8 +83,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return 0 done, 1 errors, 3 stopped by a signal before the end."""
     parser = make_parser()
     args = parser.parse_args(argv)
-    if args.rate < 0 or args.workers < 1:
-        parser.error("--rate must not be negative, --workers at least 1")
+    # Not a number is neither.
+    if not args.rate >= 0:
+        parser.error(f"--rate must not be negative, but is {args.rate:g}")
+    if args.workers < 1:
+        parser.error(f"--workers must be at least 1, but is {args.workers}")
     try:
         node = PackedNode(args.conf, lambda text: print(f"{NAME}: {text}", file=sys.stderr))
         try:
@@ -96,7 +99,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         finally:
             node.close()
     except (SwiftError, IndexFailed, OSError) as error:
-        print(f"{NAME}: {error}", file=sys.stderr)
+        print(f"{NAME}: {describe_error(error)}", file=sys.stderr)
         return EXIT_ERROR
 
 

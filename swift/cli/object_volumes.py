@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from swift.base.errors import LockTimeout, NoSpace, SwiftError
 from swift.config.commandline import CommandLine
-from swift.operations.packed import CONFIG, PackedNode, SteadyPace
+from swift.operations.packed import CONFIG, PackedNode, SteadyPace, describe_error
 from swift.operations.volumes import (
     Facts,
     find_hash,
@@ -97,7 +97,7 @@ def _run(node: PackedNode, args: argparse.Namespace) -> tuple[list[Facts], bool]
         try:
             found.extend(_VERBS[args.verb].run(node, args, name))
         except (NoSpace, IndexFailed, LockTimeout, OSError) as error:
-            print(f"{NAME}: {name}: {error}", file=sys.stderr)
+            print(f"{NAME}: {name}: {describe_error(error)}", file=sys.stderr)
             has_failed = True
     return found, has_failed
 
@@ -177,8 +177,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return 0 done, 1 errors or a named volume that stays, 2 flaws found."""
     parser = make_parser()
     args = parser.parse_args(argv)
-    if getattr(args, "rate", 0.0) < 0 or not 0 <= getattr(args, "dead_percent", 0.0) <= 100:
-        parser.error("--rate must not be negative, --dead-percent from 0 to 100")
+    # Not a number is neither.
+    if not getattr(args, "rate", 0.0) >= 0:
+        parser.error(f"--rate must not be negative, but is {args.rate:g}")
+    if not 0 <= getattr(args, "dead_percent", 0.0) <= 100:
+        parser.error(f"--dead-percent must be from 0 to 100, but is {args.dead_percent:g}")
     try:
         node = PackedNode(args.conf, lambda text: print(f"{NAME}: {text}", file=sys.stderr))
         try:
@@ -186,11 +189,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         finally:
             node.close()
     except (SwiftError, NoSpace, IndexFailed, OSError) as error:
-        print(f"{NAME}: {error}", file=sys.stderr)
+        print(f"{NAME}: {describe_error(error)}", file=sys.stderr)
         return EXIT_ERROR
     if args.format == "json":
         print(json.dumps(found, indent=2))
-    else:
+    elif found or not has_failed:
         _print_table(args, found)
     if any(facts.get("flaws") for facts in found):
         return EXIT_FLAWS
@@ -209,7 +212,7 @@ def _print_table(args: argparse.Namespace, found: Sequence[Facts]) -> None:
     if found:
         return
     if args.verb == "dump":
-        print("no object matches")
+        print("no record matches; objects of the file engine have none: swift-get-nodes shows their paths")
     elif args.verb == "compact":
         print(f"nothing to do: no volume is dead to {args.dead_percent:g} % or more")
     else:

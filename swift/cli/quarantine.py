@@ -30,6 +30,7 @@ from swift.db.connection import Translating, connect
 from swift.db.database import Dialect
 from swift.db.files import DatabasePath
 from swift.db.verify import is_broken
+from swift.operations.packed import usable_devices
 from swift.platform.devices import Devices, SpaceGuard
 from swift.platform.disk import Disk
 from swift.platform.privileges import become_owner, drop_privileges
@@ -144,10 +145,13 @@ class Quarantine:
         return self._cluster
 
     def entries(self, devices: Sequence[str] = (), kind: str = "") -> Iterator[QuarantineEntry]:
-        """Yield all entries in the quarantine of some devices, or of all devices. Raises OSError."""
-        for device in devices or self.devices.names():
-            base = f"{self.devices.path(device)}/{DIRECTORY}" if self.devices.is_usable(device) else ""
-            for found in self._names(base) if base else ():
+        """Yield all entries in the quarantine of some devices, or of all devices.
+
+        Raises ``ConfigError`` for devices that are not there, OSError.
+        """
+        for device in usable_devices(self.devices, devices):
+            base = f"{self.devices.path(device)}/{DIRECTORY}"
+            for found in self._names(base):
                 if found == kind or not kind or (kind == "objects" and OBJECTS.match(found)):
                     for name in self._names(f"{base}/{found}"):
                         yield self._entry(self.devices.path(device), found, name)

@@ -157,8 +157,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if is_text:
         print(RULE)
     try:
-        if not set(types) <= set(TYPES):
-            raise WrongArguments("Invalid Server Type")
+        if unknown := [each for each in types if each not in TYPES]:
+            # The peer's words, and the reason: its -d is not the directory that other commands mean by it.
+            raise WrongArguments(
+                f"Invalid Server Type\n{unknown[0]!r} is none of {', '.join(TYPES)}; "
+                "the directory of the rings is --swiftdir DIRECTORY"
+            )
         policies = cluster_of({"swift_dir": args.swiftdir}).policies
         for server_type in types:
             report = ReconReport(prints=is_text, verbose=args.verbose, suppress=args.suppress)

@@ -120,6 +120,17 @@ def _parse_networks(text: str) -> tuple[IPNetwork, ...]:
         raise ValueError(f"must be addresses and networks such as 10.1.0.0/16, not {text!r} ({error})")
 
 
+def _parse_absolute_path(text: str) -> str:
+    path = text.strip()
+    if path and not os.path.isabs(path):
+        raise ValueError(
+            f"must be an absolute path, since processes start in different directories, not {text!r}"
+        )
+    return path
+
+
+#: A directory that several processes use; empty where the option allows it.
+ABSOLUTE_PATH = Kind("absolute path", _parse_absolute_path)
 NETWORKS = Kind("networks", _parse_networks, lambda networks: ", ".join(map(str, networks)))
 WORDS = Kind("words", lambda text: tuple(text.split()), " ".join)
 RESERVE = Kind("bytes or percent", _parse_reserve)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,6 +26,7 @@ from swift.store.registry import EngineParts, packed_store
 
 CONFIG = "/etc/swift/object-server.conf"
 _SERVER = "swift-object-server"
+_RUN_AS = "run this as root or as the user of the object server"
 #: Longest pause without a look at whether to stop, seconds.
 _PAUSE_S = 0.2
 
@@ -84,16 +86,15 @@ class PackedNode:
         return found
 
     def device_names(self, names: Sequence[str] = ()) -> list[str]:
-        """Return devices that are usable, all if none is named. Raises ``ConfigError`` for a named one."""
-        known = self.disks.names()
-        for name in names:
-            if name not in known or not self.disks.is_usable(name):
-                raise ConfigError(f"{self.disks.root}/{name} is no mounted device")
-        return list(names) or [name for name in sorted(known) if self.disks.is_usable(name)]
+        """Return devices that are usable; see ``usable_devices``."""
+        return usable_devices(self.disks, names)
 
     def has_volumes(self, device: str) -> bool:
-        """Return True if the packed engine was used on a device. Raises ``DeviceUnavailable``."""
-        return os.path.isdir(f"{self.disks.path(device)}/{DIRECTORY}")
+        """Return True if the packed engine was used on a device.
+
+        Raises ``DeviceUnavailable``, ``ConfigError`` for a user who may not use it, OSError.
+        """
+        return is_engine_directory(f"{self.disks.path(device)}/{DIRECTORY}")
 
     def open(self, device: str) -> PackedDevice:
         """Return a device, opened. Raises ``ConfigError`` when it has no volumes, OSError."""
@@ -122,6 +123,45 @@ class PackedNode:
         return f"PackedNode({self.disks!r})"
 
 
+def usable_devices(devices: Devices, names: Sequence[str] = ()) -> list[str]:
+    """Return the names of devices that are usable, all if none is named, each once.
+
+    Raises ``ConfigError`` for a named one that is not, and when there is none; OSError.
+    """
+    # Unlike the servers' list: a directory that cannot be read is not one without devices.
+    usable = [name for name in sorted(os.listdir(devices.root)) if devices.is_usable(name)]
+    if not usable:
+        raise ConfigError(
+            f"no device is mounted below {devices.root}; see devices and mount_check in [DEFAULT]"
+        )
+    for name in names:
+        if name not in usable:
+            raise ConfigError(
+                f"{devices.root}/{name} is no mounted device; mounted there: {', '.join(usable)}"
+            )
+    return list(dict.fromkeys(names)) or usable
+
+
+def is_engine_directory(
+    path: str, *, stat_of: Callable[[str], os.stat_result] = os.stat, user_id: int | None = None
+) -> bool:
+    """Return True if the packed engine has a directory there.
+
+    Raises ``ConfigError`` unless this process (or ``user_id``) owns it or is root: the files that it makes
+    there would be closed to the servers. Raises OSError.
+    """
+    user_id = os.geteuid() if user_id is None else user_id
+    try:
+        found = stat_of(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except PermissionError:
+        raise ConfigError(f"cannot read {path}: {_RUN_AS}")
+    if user_id not in (0, found.st_uid):
+        raise ConfigError(f"{path} belongs to another user: {_RUN_AS}")
+    return stat.S_ISDIR(found.st_mode)
+
+
 def _object_servers() -> Iterator[RunningProcess]:
     return (each for each in processes() if program_name(each) == _SERVER)
 
@@ -130,6 +170,13 @@ def engine_option(policy: Policy, engine: str) -> str:
     """Return the line of swift.conf that gives a policy an engine, ``packed`` or ``fs``."""
     kind = "erasure_coding" if policy.is_ec else "replication"
     return f"diskfile_module = egg:swift#{kind}.{engine} in [storage-policy:{policy.index}]"
+
+
+def describe_error(error: Exception) -> str:
+    """Return the text of an error for operators: without its number, with its path."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror} ({error.filename})" if error.filename else error.strerror
+    return str(error) or type(error).__name__
 
 
 class SteadyPace:

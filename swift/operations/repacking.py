@@ -14,12 +14,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 
 from swift.base.errors import SwiftError
-from swift.operations.packed import PackedNode, SteadyPace, engine_option
+from swift.operations.packed import PackedNode, SteadyPace, describe_error, engine_option
 from swift.policy.policy import Policy
 from swift.runtime.service.processes import RunningProcess
 from swift.store.lmdbindex import IndexFailed
 from swift.store.packed.device import DIRECTORY
-from swift.store.packed.opening import IndexOpening
+from swift.store.packed.opening import IndexInUse, IndexOpening
 from swift.store.packed.repack import Repacker, RepackReport, engine_use
 from swift.store.registry import is_packed
 
@@ -53,7 +53,11 @@ def jobs_of(node: PackedNode, to: str, devices: Sequence[str], policies: Sequenc
     refused = [policy for policy in wanted if policy not in served]
     if refused and (policies or not served):
         raise RepackRefused(f"policy {refused[0].name}: {_reason(to, refused[0])}")
-    return [RepackJob(device, policy) for device in node.device_names(devices) for policy in served]
+    names = node.device_names(devices)
+    for name in names:
+        # Refuses a user who may not use them, once and not for each device.
+        node.has_volumes(name)
+    return [RepackJob(device, policy) for device in names for policy in served]
 
 
 def check_servers(node: PackedNode, running: Iterable[RunningProcess] | None = None) -> None:
@@ -131,7 +135,7 @@ def _convert_one(
         for report in repacker.run(packs=to == PACKED):
             tell(job, report)
     except (SwiftError, IndexFailed, OSError) as error:
-        return job, repacker.report, str(error) or type(error).__name__
+        return job, repacker.report, describe_error(error)
     return job, repacker.report, ""
 
 
@@ -154,7 +158,7 @@ def states(node: PackedNode, devices: Sequence[str], policies: Sequence[str]) ->
 def remove_volumes(node: PackedNode, device: str) -> bool:
     """Remove the volumes of a device that the file engine serves; return False if there are none.
 
-    Raises ``RepackRefused`` while they have objects, ``IndexInUse`` while another process uses them, OSError.
+    Raises ``RepackRefused`` while they have objects or another process uses them, OSError.
     """
     if not node.has_volumes(device):
         return False
@@ -172,11 +176,17 @@ def remove_volumes(node: PackedNode, device: str) -> bool:
     node.close()
     directory = f"{node.disks.path(device)}/{DIRECTORY}"
     opening = IndexOpening(node.settings, node.store.core.disk)
-    with opening.unused(directory):
-        index = opening.path(directory)
-        if os.path.isdir(index):
-            shutil.rmtree(index)
-        shutil.rmtree(directory)
+    try:
+        with opening.unused(directory):
+            index = opening.path(directory)
+            if os.path.isdir(index):
+                shutil.rmtree(index)
+            shutil.rmtree(directory)
+    except IndexInUse:
+        raise RepackRefused(
+            f"processes that were started before swift.conf was changed use {directory}; {_RESTART}, "
+            "then run this again"
+        )
     return True
 
 

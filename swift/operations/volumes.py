@@ -127,11 +127,11 @@ def record_facts(node: PackedNode, position: Position, header: Header) -> Facts:
 
 def find_hash(node: PackedNode, name: str) -> bytes:
     """Return the hash of ACCOUNT/CONTAINER/OBJECT, or of a hash in hexadecimal. Raises ``ConfigError``."""
-    if len(name) == 32 and set(name) <= set("0123456789abcdef"):
+    if len(name) == 32 and set(name.lower()) <= set("0123456789abcdef"):
         return bytes.fromhex(name)
     parts = name.lstrip("/").split("/", 2)
     if len(parts) != 3 or not all(parts):
-        raise ConfigError(f"{name!r} is neither ACCOUNT/CONTAINER/OBJECT nor a hash")
+        raise ConfigError(f"{name!r} is neither ACCOUNT/CONTAINER/OBJECT nor a hash of 32 digits")
     return node.cluster.config.hasher.digest(*parts)
 
 

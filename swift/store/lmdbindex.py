@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 #: Address space, not room: the size is bounded by what is kept.
 MAP_BYTES = 256 << 30
-_STATE = "index.json"
+STATE = "index.json"
 #: Its size: the same for each content.
 _STATE_BYTES = 256
 _READERS_MAX = 1024
@@ -214,6 +214,15 @@ class _Opened:
 
 #: The oldest release of lmdb that reports damaged pages as errors.
 LMDB_LEAST = (2, 1, 1)
+_ONE_USER = "; servers, daemons and commands must run as the user that it belongs to"
+_PATHS = "; make it, or correct index_path and state_path"
+_ADVICE = {
+    errno.ENOENT: _PATHS,
+    errno.ENOTDIR: _PATHS,
+    errno.EACCES: _ONE_USER,
+    errno.EPERM: _ONE_USER,
+    errno.EROFS: "; servers write to it: mount its file system read-write",
+}
 #: LMDB must be opened once only by a process: by its id and the directory.
 _open: WeakValueDictionary[tuple[int, str], _Opened] = WeakValueDictionary()
 
@@ -279,6 +288,15 @@ def require_lmdb(version: str) -> None:
         )
 
 
+def opening_failed(directory: str, error: Exception) -> IndexFailed:
+    """Return the error of an index that cannot be opened, with what to do where that is known."""
+    reason, advice = str(error), ""
+    if isinstance(error, OSError) and error.strerror:
+        reason = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+        advice = _ADVICE.get(error.errno or 0, "")
+    return IndexFailed(f"cannot open {directory}: {reason}{advice}")
+
+
 class LmdbIndex:
     """The index in a directory, its locks in one in memory; for one process.
 
@@ -314,7 +332,7 @@ class LmdbIndex:
                 if opened is None or opened.name != name:
                     opened = _open[self._key] = self._map(name)
         except self._errors as error:
-            raise IndexFailed(f"cannot open {directory}: {error}")
+            raise opening_failed(directory, error)
         self._opened: _Opened | None = opened
         self.identity = int(name, 16) | 1
 
@@ -358,14 +376,14 @@ class LmdbIndex:
 
     def _state(self) -> dict[str, object]:
         try:
-            with open(f"{self._directory}/{_STATE}", "rb") as file:
+            with open(f"{self._directory}/{STATE}", "rb") as file:
                 found = json.load(file)
         except (FileNotFoundError, ValueError):
             return {}
         return found if isinstance(found, dict) else {}
 
     def _note(self, name: str, *, closed: bool) -> None:
-        path = f"{self._directory}/{_STATE}"
+        path = f"{self._directory}/{STATE}"
         facts = {"boot": self._boot_id, "name": name, "closed": closed, "inode": _inode(self._file(name))}
         state = json.dumps(facts).ljust(_STATE_BYTES).encode()
         try:

@@ -133,7 +133,7 @@ def load_factory(name: str) -> EngineFactory:
     built_in = _BUILT_IN.get(name)
     if built_in is not None:
         return built_in
-    factory: EngineFactory = _load(ENTRY_POINT_GROUP, name, "diskfile_module")
+    factory: EngineFactory = _load(ENTRY_POINT_GROUP, name, "swift.conf: diskfile_module", _BUILT_IN)
     return factory
 
 
@@ -143,14 +143,18 @@ def load_wrapper(name: str) -> WrapperFactory:
     return factory
 
 
-def _load(group: str, name: str, option: str) -> Any:
+def _load(group: str, name: str, option: str, built_in: Iterable[str] = ()) -> Any:
     package, _, wanted = name.removeprefix("egg:").rpartition("#")
     # Configurations call this distribution by the name of its package.
     package = DISTRIBUTION if package == "swift" else package
+    known = dict.fromkeys(each for each in built_in if each)
     for point in entry_points(group=group):
         if point.name == wanted and (not package or (point.dist and point.dist.name == package)):
             return point.load()
-    raise ConfigError(f"{option} {name!r} is not an entry point of group {group}")
+        provider = point.dist.name if point.dist else ""
+        known[f"egg:{'swift' if provider == DISTRIBUTION else provider}#{point.name}"] = None
+    there_are = f"installed are {', '.join(known)}" if known else "no package that has one is installed"
+    raise ConfigError(f"{option} {name!r} is not an entry point of group {group}; {there_are}")
 
 
 def is_packed(policy: Policy) -> bool:

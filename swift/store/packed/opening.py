@@ -10,7 +10,7 @@ from urllib.parse import quote_plus
 
 from swift.base.errors import ConfigError, SwiftError
 from swift.platform.disk import Disk
-from swift.store.lmdbindex import IndexFailed, LmdbIndex
+from swift.store.lmdbindex import STATE, IndexFailed, LmdbIndex, opening_failed
 from swift.store.packed.settings import SECTION, PackedSettings
 from swift.store.tier.shared import check_owner, held
 
@@ -48,7 +48,7 @@ class DeviceIndex(LmdbIndex):
                 super().__init__(directory, boot_id, memory)
         except OSError as error:
             self._let_go()
-            raise IndexFailed(f"cannot open {directory}: {error}")
+            raise opening_failed(directory, error)
         except BaseException:
             self._let_go()
             raise
@@ -70,21 +70,45 @@ class DeviceIndex(LmdbIndex):
     def _settle_place(self) -> None:
         """Refuse another index than the one that others use for the device: neither would have all changes.
 
-        Raises ``ConfigError``, OSError.
+        One that was used before another one is made again. Raises ``ConfigError``, OSError.
         """
         fd, mine = self._place_fd, os.path.realpath(self._directory_name)
-        if _is_alone(fd):
+        is_alone = _is_alone(fd)
+        if not is_alone:
+            fcntl.flock(fd, fcntl.LOCK_SH)
+        theirs = os.fsdecode(os.pread(fd, _PLACE_BYTES_MAX, 0))
+        if is_alone and theirs != mine:
+            # A device takes the index that is on it along when it is mounted elsewhere.
+            on_device = f"/{os.path.basename(self._device_directory)}/{_DIRECTORY}"
+            if not (theirs.endswith(on_device) and mine.endswith(on_device)):
+                self._forget()
             os.ftruncate(fd, 0)
             os.pwrite(fd, os.fsencode(mine), 0)
-        fcntl.flock(fd, fcntl.LOCK_SH)
-        theirs = os.fsdecode(os.pread(fd, _PLACE_BYTES_MAX, 0))
-        if theirs != mine:
+            os.fsync(fd)
+        if is_alone:
+            fcntl.flock(fd, fcntl.LOCK_SH)
+        elif theirs != mine:
             # Damage must not reach a terminal.
             shown = theirs if theirs.isprintable() else repr(theirs)
             raise ConfigError(
                 f"other processes keep the index of {self._device_directory} in {shown}, not in {mine}: "
                 "give all servers, daemons and commands of the node the same index_path in [packed]"
             )
+
+    def _forget(self) -> None:
+        """Let an old index be made again: volumes that it names may have been compacted away since.
+
+        Raises OSError.
+        """
+        try:
+            os.unlink(f"{self._directory_name}/{STATE}")
+        except FileNotFoundError:
+            return
+        directory = os.open(self._directory_name, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
 
     def __del__(self) -> None:
         # Others of this process go on, or it ends.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from swift.config.kinds import integer
+from swift.config.kinds import ABSOLUTE_PATH, integer
 from swift.config.schema import Settings, option
 
 SECTION = "packed"
@@ -25,11 +25,13 @@ class PackedSettings(Settings):
         "",
         "Directory on an SSD for the indexes of all devices, each in a directory of its own. Empty: each "
         "index is on its device.",
+        kind=ABSOLUTE_PATH,
     )
     state_path: str = option(
         "/dev/shm/swift-packed",
         "Directory in memory for the locks of the indexes, which object server and daemons share; it must "
         "not outlive a boot.",
+        kind=ABSOLUTE_PATH,
     )
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 
 from swift.base.errors import ConfigError
-from swift.config.kinds import COUNT, SECONDS, Kind, choice, integer
+from swift.config.kinds import ABSOLUTE_PATH, COUNT, SECONDS, Kind, choice, integer
 from swift.config.schema import Settings, option
 from swift.store.tier.policy import (
     ALWAYS,
@@ -43,10 +43,11 @@ class TierSettings(Settings):
         "Use the cache tier. Changing this needs a restart of the object server and of all object "
         "daemons at once; all other options may be changed while they run.",
     )
-    path: str = option("/srv/cache/swift", "Directory of its own on the SSD.")
+    path: str = option("/srv/cache/swift", "Directory of its own on the SSD.", kind=ABSOLUTE_PATH)
     state_path: str = option(
         "/dev/shm/swift-cache-tier",
         "Directory in memory that object server and daemons share; it must not outlive a boot.",
+        kind=ABSOLUTE_PATH,
     )
     size_mb: int = option(10240, "Megabytes of the SSD that may be used.", kind=integer(16))
     classes: tuple[str, ...] = option(

@@ -10,7 +10,8 @@ from hashlib import md5
 import lmdb
 import pytest
 
-from swift.store.api import LIVE
+from swift.store.api import LIVE, Location, SyncedVersion
+from test.contract.test_store import EC, NOW_S, key_of, put, ts
 from test.unit.store.packed.test_compaction import ANY_ARCHIVE, KEYS, SmallVolumes, change_at_random, read
 
 HEADER = struct.Struct("<4s8sIBBHIII16sQQQQQIIIII")
@@ -31,7 +32,7 @@ class Record:
         fields = HEADER.unpack_from(data, at)
         (_magic, self.nonce, checksum, self.kind, self.flags, self.fragment, self.policy) = fields[:7]
         (self.partition, self.also, self.hash, self.ticks, self.offset, self.ctype) = fields[7:13]
-        (_written, body, metadata, references, self.batch, self.metadata_crc, self.body_crc) = fields[13:]
+        (self.written, body, metadata, references, self.batch, self.metadata_crc, self.body_crc) = fields[13:]
         end = at + HEADER.size + 12 * references
         assert zlib.crc32(data[at + 16 : end]) == checksum
         words = struct.unpack_from(f"<{3 * references}I", data, at + HEADER.size)
@@ -43,6 +44,9 @@ class Record:
 
     def partitions(self):
         return [self.partition] + ([self.also] if self.also != 0xFFFFFFFF else [])
+
+    def archive(self):
+        return self.ticks, self.offset, self.fragment
 
     def is_sound(self):
         return zlib.crc32(self.metadata) == self.metadata_crc and zlib.crc32(self.body) == self.body_crc
@@ -91,20 +95,22 @@ def objects_of(directory):
             if linked in records:
                 durable = bool((each.flags | records[linked].flags) & DURABLE)
                 placed[each.policy, each.partition, each.hash, tuple(place)] = records[linked], durable
+    committed = set()
+    for each in counting:
+        for partition in each.partitions() if each.kind == COMMIT else ():
+            meant = [
+                place
+                for place, (data, _durable) in placed.items()
+                if place[:3] == (each.policy, partition, each.hash) and data.archive() == each.archive()
+            ]
+            before = [place for place in meant if records[place[3]].written <= each.written]
+            committed.update(before or meant)
     for each in [*counting, *(record for record in records.values() if record.kind == UNWANTED)]:
         for partition, *place in each.references if each.kind != LINK else ():
             placed.pop((each.policy, partition, each.hash, tuple(place)), None)
-    committed = {
-        (each.policy, partition, each.hash, each.ticks, each.offset, each.fragment)
-        for each in counting
-        if each.kind == COMMIT
-        for partition in each.partitions()
-    }
     objects = {}
-    for (policy, partition, hash_, _place), (each, durable) in placed.items():
-        mark = policy, partition, hash_, each.ticks, each.offset, each.fragment
-        name = each.name(durable or mark in committed)
-        objects.setdefault((policy, partition, hash_), {})[name] = each
+    for place, (each, durable) in placed.items():
+        objects.setdefault(place[:3], {})[each.name(durable or place in committed)] = each
     return objects
 
 
@@ -136,6 +142,21 @@ def test_volumes_alone_have_every_object(bench):
         (written,) = [each for each in found.values() if md5(each.body).hexdigest() == state.etag][:1]
         metadata = {k.decode(): v.decode() for k, v in pickle.loads(written.metadata).items()}
         assert metadata["name"] == str(key.path)
+
+
+def test_a_commit_is_about_the_archives_that_were_written_before_it(tmp_path):
+    made = SmallVolumes(tmp_path)
+    key = key_of("o", EC)
+    put(made.store, key, ts(NOW_S), fragment=1)
+    at = Location("sda", key.partition, EC, key.hash)
+    assert made.store.maintenance.purge(at, SyncedVersion(ts(NOW_S), fragment=1))
+    made.clock.advance(1)
+    put(made.store, key, ts(NOW_S), fragment=1, commit=False)
+    (names,) = objects_of(made.root / "sda" / "packed").values()
+    assert list(names) == made.names(key) == [f"{ts(NOW_S).internal}#1.data"]
+    made.reopen(without_index=True)
+    assert list(names) == made.names(key)
+    made.store.close()
 
 
 def entries_of(value):

@@ -85,10 +85,10 @@ def test_a_directory_with_something_else_is_left_alone(run, tmp_path):
 
 def test_what_is_fixed_when_a_cluster_is_made_cannot_be_changed(run, data):
     code, _out, err = run("start", data, "--nodes", 2, "--replicas", 2)
-    assert code == 1 and "other values of nodes, replicas" in err
+    assert code == 1 and "other values of --nodes, --replicas" in err
     # The rings name the address of the storage servers, which is on loopback as well.
     code, _out, err = run("start", data, "--ip", "127.0.0.9")
-    assert code == 1 and "other values of ip" in err
+    assert code == 1 and "other values of --ip" in err
 
 
 def test_the_proxy_of_a_stopped_cluster_may_get_another_address(data):

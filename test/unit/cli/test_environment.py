@@ -29,12 +29,13 @@ def checkout(tmp_path):
     (tmp_path / "python").write_text(PYTHON)
     (tmp_path / "python").chmod(0o755)
     (tmp_path / "bin" / "launch").write_text(
-        'set -euo pipefail; . "$(dirname "$0")/_environment"; ensure_environment "$here/requirements.txt"'
+        'set -euo pipefail; . "$(dirname "$0")/_environment"; clients=$*; '
+        'ensure_environment "$here/requirements.txt"'
     )
     return tmp_path
 
 
-def launch(checkout):
+def launch(checkout, *clients):
     """Start the launcher; its messages go to a file, because interrupted children could keep a pipe open."""
     env = {
         **os.environ,
@@ -44,7 +45,8 @@ def launch(checkout):
     }
     env.pop("SWIFT_VENV", None)
     with open(checkout / "messages", "w") as messages:
-        return subprocess.Popen(["bash", str(checkout / "bin" / "launch")], env=env, stderr=messages)
+        command = ["bash", str(checkout / "bin" / "launch"), *clients]
+        return subprocess.Popen(command, env=env, stderr=messages)
 
 
 def messages_of(checkout):
@@ -57,6 +59,15 @@ def test_every_command_of_the_installation_exists(checkout):
     assert (checkout / ".venv" / ".stamp-1").exists()
     assert launch(checkout).wait(60) == 0
     assert messages_of(checkout) == []
+
+
+def test_packages_that_one_start_needs_are_installed_into_an_environment_that_has_the_others(checkout):
+    for clients in ([], ["lmdb"], ["lmdb", "other"]):
+        assert launch(checkout, *clients).wait(60) == 0
+        assert messages_of(checkout)[-1].startswith("installing what it needs")
+    for clients in ([], ["lmdb"]):
+        assert launch(checkout, *clients).wait(60) == 0
+        assert messages_of(checkout) == []
 
 
 def test_an_interrupted_installation_leaves_no_process_and_begins_again(checkout):

@@ -97,3 +97,7 @@ def test_nodes_with_the_packed_engine_have_a_command_of_their_own(etc, capsys):
         option = f"name = gold\ndiskfile_module = {engine}\n"
         (etc / "swift.conf").write_text(conf.replace("name = gold\n", option))
         assert len(dumps()) == count
+        # The ring of the default policy, without its name.
+        words[2:4] = [str(etc / "object.ring.gz")]
+        assert len(dumps()) == count
+        words[2:3] = ["-P", "gold"]

@@ -9,7 +9,7 @@ import pytest
 from swift.cli.object_info import NoObjectFile, lines, main, read_object_file
 from swift.platform.disk import Disk
 from swift.store.metadata import write_metadata
-from test.contract.test_store import NOW_S, key_of, put, ts
+from test.contract.test_store import NOW_S, key_of, post, put, ts
 from test.support.peer import SWIFT_CONF, make_rings
 from test.unit.operations.test_repacking import PackedNodeBench
 
@@ -181,6 +181,21 @@ def test_packed_objects_are_shown_with_their_position(packed, capsys):
         assert main([*words, "--format", "json", "sda", key.hash]) == 0
         (facts,) = json.loads(capsys.readouterr().out)
         assert facts["etag_is_valid"] and facts["record"]["volume"] == 1
+
+
+def test_packed_objects_are_located_by_the_rings_that_the_configuration_names(packed, capsys):
+    put(packed.opened.store, key_of("o"), ts(NOW_S), b"x")
+    make_rings(packed.root, [("10.0.0.7", 6200, "sda")], replicas=1, names=("object",))
+    assert main(["-c", str(packed.conf), "--format", "json", "sda", key_of("o").hash]) == 0
+    (facts,) = json.loads(capsys.readouterr().out)
+    assert [node["ip"] for node in facts["location"]["nodes"]] == ["10.0.0.7"]
+
+
+def test_a_post_has_no_length_that_could_be_wrong(packed, capsys):
+    put(packed.opened.store, key_of("o"), ts(NOW_S), b"x")
+    post(packed.opened.store, key_of("o"), ts(NOW_S + 1))
+    assert main(["-c", str(packed.conf), "--format", "json", "sda", key_of("o").hash]) == 0
+    assert [facts["length_is_valid"] for facts in json.loads(capsys.readouterr().out)] == [True, None]
 
 
 def test_a_damaged_packed_object_is_shown_with_the_checksum_that_it_has(packed, capsys):

@@ -95,6 +95,14 @@ def test_everything_is_listed_with_its_reason_and_where_it_was(node):
     assert node("list", "--kind", "accounts") == (0, [])
 
 
+def test_devices_that_are_not_there_are_not_called_empty(node):
+    code, error = node("list", "--device", "sdz")
+    assert code == 1 and error.endswith("/srv/sdz is no mounted device; mounted there: sda\n")
+    (node.root / "srv").rename(node.root / "elsewhere")
+    code, error = node("list")
+    assert code == 1 and "/srv" in error
+
+
 def test_a_sound_object_goes_back_and_can_be_read(node):
     path = node.quarantined()
     assert node("why", path)[1][0] | {"moved": 0} == {

@@ -39,6 +39,12 @@ def test_programs_get_one_document_of_the_servers_that_are_meant(etc):
     assert len({url.rpartition("/recon")[0] for url in facts["account"]["errors"] if "recon" in url}) == 1
 
 
+def test_a_word_that_is_no_server_type_is_named(etc):
+    code, out, _err = said("-d", etc)
+    assert code == 1 and "Invalid Server Type\n" in out
+    assert f"'{etc}' is none of account, container, object; the directory of the rings is --swiftdir" in out
+
+
 def test_a_policy_that_there_is_not_is_told(etc):
     policy = "9" * 5000
     code, out, err = said("--swiftdir", etc, "-p", policy)

@@ -5,6 +5,7 @@ import os
 import pytest
 
 from swift.config.kinds import (
+    ABSOLUTE_PATH,
     AUTO_COUNT,
     COUNT,
     LIST,
@@ -36,6 +37,8 @@ from swift.config.kinds import (
         (AUTO_COUNT, "AUTO", os.cpu_count() or 1),
         (AUTO_COUNT, "3", 3),
         (choice("copy", "move"), "Move", "move"),
+        (ABSOLUTE_PATH, " /srv/ssd ", "/srv/ssd"),
+        (ABSOLUTE_PATH, "", ""),
     ],
 )
 def test_text_becomes_a_value(kind, text, value):
@@ -64,6 +67,7 @@ def test_a_value_that_is_shown_reads_as_the_same(kind, text):
         (RESERVE, "1.5", "bytes or a percentage"),
         (AUTO_COUNT, "some", "auto or a whole number"),
         (choice("copy", "move"), "lose", "one of copy, move"),
+        (ABSOLUTE_PATH, "srv/ssd", "an absolute path"),
     ],
 )
 def test_bad_text_is_refused_with_a_sentence(kind, text, complaint):

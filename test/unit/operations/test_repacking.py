@@ -143,13 +143,13 @@ def test_volumes_that_a_server_has_open_are_not_removed(node, say):
     server = node.open()
     server.devices.device("sda")
     node.use("fs")
-    assert "open" in say("--to", "files", code=1)
+    assert "restart the object server" in say("--to", "files", code=1)
     server.close()
     assert say("--to", "files") == {"removed": ["sda"]}
 
 
 def test_unknown_devices_and_policies_are_refused(node, say):
-    assert "sdz" in say("--to", "packed", "--device", "sdz", code=1)
+    assert "sdz is no mounted device; mounted there: sda" in say("--to", "packed", "--device", "sdz", code=1)
     assert "silver" in say("--to", "packed", "--policy", "silver", code=1)
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import stat
 
 import pytest
 
+from swift.base.errors import ConfigError
 from swift.cli.object_volumes import main
+from swift.operations.packed import is_engine_directory
 from swift.operations.volumes import rebuild_index
 from swift.store.api import ABSENT
 from swift.store.packed.opening import IndexInUse
@@ -219,6 +223,45 @@ def test_a_device_that_cannot_be_opened_does_not_hide_the_others(node, capsys):
         said = capsys.readouterr()
         assert "device=sda" in said.out
         assert said.err.startswith("swift-object-volumes: sdb: ") and len(said.err.splitlines()) == 1
+    assert main(["--conf", str(node.conf), "list", "--device", "sdb"]) == 1
+    assert capsys.readouterr().out == ""
+
+
+def test_a_device_that_is_named_twice_is_read_once(node, say):
+    put(node.store, key_of("o"), ts(NOW_S), b"body")
+    assert len(say("list", "--device", "sda", "--device", "sda")) == 1
+
+
+def test_a_node_whose_devices_cannot_be_found_is_not_one_without_volumes(node, say):
+    (node.root / "srv/sda").rename(node.root / "sda")
+    assert "no device is mounted below" in say("list", code=1)
+    (node.root / "srv").rmdir()
+    assert f"No such file or directory ({node.root}/srv)" in say("verify", code=1)
+
+
+def test_an_object_that_is_a_file_is_not_called_missing(node, capsys):
+    put(node.store, key_of("o"), ts(NOW_S), b"body")
+    assert main(["--conf", str(node.conf), "dump", "a/c/other"]) == 0
+    assert "swift-get-nodes" in capsys.readouterr().out
+
+
+def test_a_hash_may_have_large_letters(node, say):
+    put(node.store, key_of("o"), ts(NOW_S), b"body")
+    assert len(say("dump", key_of("o").hash.upper())) == 1
+
+
+def test_volumes_of_another_user_are_refused_and_not_overlooked():
+    def refuse(path):
+        raise PermissionError(errno.EACCES, "Permission denied", path)
+
+    def of_user_7(_path):
+        return os.stat_result((stat.S_IFDIR, 1, 1, 2, 7, 7, 0, 0, 0, 0))
+
+    with pytest.raises(ConfigError, match="cannot read /srv/node/sdb/packed: run this as root"):
+        is_engine_directory("/srv/node/sdb/packed", stat_of=refuse)
+    with pytest.raises(ConfigError, match="belongs to another user: run this as root"):
+        is_engine_directory("/srv/node/sdb/packed", stat_of=of_user_7, user_id=8)
+    assert all(is_engine_directory("/", stat_of=of_user_7, user_id=user_id) for user_id in (0, 7))
 
 
 def test_options_may_follow_the_verb_and_numbers_are_checked(node, capsys):
@@ -228,4 +271,5 @@ def test_options_may_follow_the_verb_and_numbers_are_checked(node, capsys):
     for words in (["verify", "--rate", "-5"], ["compact", "--dead-percent", "900"]):
         with pytest.raises(SystemExit) as raised:
             main([*words, "--conf", str(node.conf)])
-        assert raised.value.code == 2 and "--rate must not be negative" in capsys.readouterr().err
+        error = capsys.readouterr().err.splitlines()[-1]
+        assert raised.value.code == 2 and words[1] in error and error.endswith(f"but is {words[2]}")

@@ -27,8 +27,12 @@ def test_policies_without_a_module_share_the_filesystem_engine(registry):
 
 
 def test_an_unknown_module_is_a_configuration_error(registry):
-    with pytest.raises(ConfigError, match="nobody#knows"):
+    installed = "'egg:nobody#knows' .*installed are .*egg:swift#replication.packed"
+    with pytest.raises(ConfigError, match=f"swift.conf: diskfile_module {installed}"):
         registry.engine(Policy(2, "c", diskfile_module="egg:nobody#knows"))
+    with pytest.raises(ConfigError) as raised:
+        load_factory("egg:nobody#knows")
+    assert str(raised.value).count("replication.packed") == 1
 
 
 def test_the_built_in_names_are_ours():

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 
 import pytest
 
 from swift.base.errors import ConfigError
 from swift.platform.disk import Disk
-from swift.store.lmdbindex import IndexFailed, IndexReplaced
+from swift.store.lmdbindex import IndexFailed, IndexReplaced, opening_failed
 from swift.store.packed.opening import DeviceIndex, IndexInUse, IndexOpening
 from swift.store.packed.settings import PackedSettings
 
@@ -75,6 +76,22 @@ def test_no_index_is_made_where_its_file_system_is_not_mounted(tmp_path):
     assert not (tmp_path / "ssd").exists()
 
 
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [
+        (errno.EACCES, "must run as the user"),
+        (errno.EROFS, "mount its file system read-write"),
+        (errno.ENOTDIR, "correct index_path and state_path"),
+        (errno.EMFILE, ""),
+    ],
+)
+def test_an_index_that_cannot_be_opened_says_why_and_what_to_do(number, advice):
+    error = OSError(number, "the reason", "/srv/ssd/index/file")
+    text = str(opening_failed("/srv/ssd/index", error))
+    assert text.startswith("cannot open /srv/ssd/index: the reason: /srv/ssd/index/file") and advice in text
+    assert "Errno" not in text and text.count(";") == bool(advice)
+
+
 @pytest.mark.parametrize("states", [("state", "state"), ("state", "other")])
 @pytest.mark.parametrize("paths", [("", "ssd"), ("ssd", ""), ("ssd", "ssd2")])
 def test_processes_that_keep_the_index_of_a_device_elsewhere_are_refused(tmp_path, paths, states):
@@ -102,6 +119,32 @@ def test_processes_that_keep_the_index_of_a_device_elsewhere_are_refused(tmp_pat
     with second.unused(str(directory)):
         pass
     second(str(directory)).close()
+
+
+def test_an_index_is_made_again_after_the_device_had_one_elsewhere(tmp_path):
+    directory = tmp_path / "sda/packed"
+    directory.mkdir(parents=True)
+    (tmp_path / "ssd").mkdir()
+    state = str(tmp_path / "state")
+    on_device = IndexOpening(PackedSettings(state_path=state), Disk())
+    elsewhere = IndexOpening(PackedSettings(state_path=state, index_path=str(tmp_path / "ssd")), Disk())
+    for opening, kept in ((on_device, None), (elsewhere, None), (on_device, None), (on_device, b"value")):
+        index = opening(str(directory))
+        assert index.get(b"key") == kept
+        put(index)
+        index.close(is_last=True)
+
+
+def test_a_device_that_is_mounted_elsewhere_takes_its_index_along(tmp_path):
+    settings = PackedSettings(state_path=str(tmp_path / "state"))
+    (tmp_path / "sda/packed").mkdir(parents=True)
+    index = IndexOpening(settings, Disk())(str(tmp_path / "sda/packed"))
+    put(index)
+    index.close()
+    (tmp_path / "sda").rename(tmp_path / "sdb")
+    index = IndexOpening(settings, Disk())(str(tmp_path / "sdb/packed"))
+    assert index.get(b"key") == b"value"
+    index.close()
 
 
 def test_a_discarded_index_is_taken_by_nobody_and_a_new_one_is_empty(tmp_path):
