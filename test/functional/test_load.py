@@ -214,6 +214,7 @@ def test_bad_input_is_one_clear_line_and_exit_code_1(load, tmp_path, args, optio
     assert said in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
 
 
+@pytest.mark.long
 def test_two_runs_are_compared(load, tmp_path):
     (tmp_path / "w.toml").write_text(READS)
     for name, clients in (("a", "1"), ("b", "1")):
@@ -247,6 +248,7 @@ def failing(tmp_path, *words):
     )
 
 
+@pytest.mark.long
 def test_a_node_fails_under_load_and_the_cluster_is_whole_again(tmp_path):
     done = failing(tmp_path, "--format", "json", "--html", str(tmp_path / "failed.html"))
     assert done.returncode == 0, done.stderr

@@ -123,6 +123,7 @@ def aio(tmp_path):
                 os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.long
 def test_two_clusters_side_by_side_their_data_and_their_words(aio):
     one, two = aio("one"), aio("two")
     started = one.start()

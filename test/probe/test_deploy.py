@@ -36,6 +36,7 @@ def world():
     shutil.rmtree(root, ignore_errors=True)
 
 
+@pytest.mark.long
 def test_three_hosts_are_deployed_changed_and_checked(world):
     world.paste(CLUSTER, until="## 3. What all hosts share")
     for address in NODES:

@@ -50,6 +50,7 @@ def test_pages_about_one_host(world):
         world.paste(page)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pages", [DISKS, GROWTH, SERVICE + KEYS], ids=["disks", "growth", "service"])
 def test_pages_about_a_cluster_of_three_hosts(world, pages):
     for address in NODES:

@@ -60,6 +60,7 @@ def await_health(hosts, known, gone):
     return took_s
 
 
+@pytest.mark.long
 def test_a_partition_loses_nothing_and_heals(hosts):
     hosts.start()
     assert hosts(1, "PUT", "c").status == 201

@@ -85,6 +85,7 @@ class Coded(LiveCluster):
         assert {self.request("GET", f"c/{name}").status for name in self.deleted} <= {404}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("packed_nodes", [(1, 2, 3, 4), (1, 3)], ids=["packed", "packed and files"])
 def test_coded_objects_outlive_a_node_and_a_device(tmp_path, packed_nodes):
     live = Coded(tmp_path / "c", packed_nodes)

@@ -50,6 +50,7 @@ def rows(cluster, account):
     return found
 
 
+@pytest.mark.long
 def test_objects_of_both_sides_come_to_rest_in_one_policy(cluster):
     only(cluster, 1, 2)
     assert cluster.request("PUT", "c", headers={"X-Storage-Policy": "gold"}).status == 201

@@ -120,6 +120,7 @@ def cluster(tmp_path):
         made.stop()
 
 
+@pytest.mark.long
 def test_a_node_goes_to_the_packed_engine_and_back_under_load_and_kills(cluster):
     cluster, node = cluster
     assert cluster.request("PUT", "c").status == 201

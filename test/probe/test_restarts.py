@@ -73,6 +73,7 @@ def write_while_servers_die(cluster, container, kinds):
     return writers
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kinds", [("object",), ("object", "container", "account")], ids=["objects", "all"])
 @pytest.mark.parametrize("policy", ["gold", "ec"])
 def test_writes_go_on_while_servers_restart(restless, policy, kinds):

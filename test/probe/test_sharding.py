@@ -132,6 +132,7 @@ def test_every_acknowledged_name_is_listed_while_a_container_is_split_and_server
     assert [row.get("name") or row["subdir"] for row in folded] == sorted(wanted)
 
 
+@pytest.mark.long
 def test_a_container_is_split_under_load(cluster):
     fill(cluster)
     started_s = time.monotonic()
@@ -231,6 +232,7 @@ def rows_in(paths):
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sharder", ["ours", pytest.param("peer", marks=OF_THE_PEER)])
 def test_what_one_puts_together_again_both_read(cluster, sharder):
     fill(cluster)

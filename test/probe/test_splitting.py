@@ -91,6 +91,7 @@ def misplaced(cluster, power):
     return [path for path in files if int(path.parts[-4]) != int(path.parts[-2][:8], 16) >> (32 - power)]
 
 
+@pytest.mark.long
 def test_nothing_stale_is_read_while_partitions_are_being_split(cluster):
     clients = [Client(cluster, number) for number in range(4)]
     for client in clients:

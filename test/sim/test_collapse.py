@@ -271,6 +271,7 @@ class BusyTransport:
             self._look()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [1, 116])
 def test_everything_is_listed_all_the_time_while_all_sharders_are_at_work(sim, split, seed):
     draw = random.Random(seed)

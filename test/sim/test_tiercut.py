@@ -425,6 +425,7 @@ class TierChance(plain.Chance):
         self.world.check_now(key)
 
 
+@pytest.mark.long
 def test_random_lives_with_kills_and_every_kind_of_ssd_show_nothing_stale_or_lost():
     states, seed = 0, 0
     while states < WANTED // 2:
