@@ -25,10 +25,11 @@ from swift.store.relink import Splitter, target_partition
 from swift.store.tier.figures import hit_rate
 from swift.store.tier.policy import CLASSES, MODES
 from swift.store.tier.settings import option_of
+from swift.store.tier.shared import StateHeld, TierSession
 from swift.store.tier.store import TierStore
 from swift.store.tier.tier import CONTROL_FILE, CacheTier, TierDependencies
 from test.contract.test_store import EC, GOLD, HASHER, NOW, NOW_S, delete, key_of, post, put, read, ts
-from test.support.tiers import tier_settings
+from test.support.tiers import make_tier, tier_settings
 
 
 class CountingDisk(Disk):
@@ -392,6 +393,25 @@ def test_what_the_processes_share_must_be_theirs(node, how):
     assert store.stat(key_of(), NOW).kind == ABSENT
     assert not list((node.root / "elsewhere").glob("*"))
     assert how != "a file" or state.read_text() == "precious"
+
+
+def test_a_session_that_a_stopped_process_prevents_is_not_waited_for_by_each_request(tmp_path):
+    now_s, attempts = [100.0], []
+
+    def open_session(directory, owner):
+        attempts.append(now_s[0])
+        if len(attempts) == 1:
+            raise StateHeld(directory, 1.0)
+        return TierSession(directory, owner)
+
+    tier = make_tier(tmp_path, open_session=open_session, monotonic=lambda: now_s[0])
+    for _ in range(3):
+        with pytest.raises(OSError, match="another process has held it|another process holds it"):
+            tier.entries()
+    assert attempts == [100.0]
+    now_s[0] += tier.settings.retry_interval
+    assert tier.entries() is not None
+    tier.close()
 
 
 def test_an_index_that_cannot_be_read_any_more_fails_no_request(node):
