@@ -51,6 +51,8 @@ _READERS_MAX = 1024
 #: LMDB takes 64 bytes for each reader, and two pages are more than the rest.
 _LOCK_BYTES = _READERS_MAX * 64 + 8192
 _NAME = re.compile("[0-9a-f]{16}")
+#: LMDB writes at most so many pages at a time, bytes.
+_WRITE_BYTES_MAX = 64 * 4096
 _PAUSE_MIN_S, _PAUSE_MAX_S, _PAUSE_GROWTH = 50e-6, 0.02, 0.05
 #: Content in place of an unreadable page: a leaf of LMDB's tree that has no entries.
 _EMPTY_LEAF = struct.pack("<QHHHH", 0, 0, 2, 16, 4096)
@@ -233,6 +235,12 @@ def _inode(path: str) -> int:
         return 0
 
 
+def _free_bytes(path: str) -> int:
+    """Return the free space of the filesystem of a path. Raises OSError."""
+    stats = os.statvfs(path)
+    return stats.f_bavail * stats.f_frsize
+
+
 def _environment(path: str, map_bytes: int) -> lmdb.Environment:
     import lmdb
 
@@ -290,11 +298,13 @@ class LmdbIndex:
         writer_timeout_s: float = HOLDER_TIMEOUT_S,
         opening_timeout_s: float = HOLDER_TIMEOUT_S,
         map_bytes: int = MAP_BYTES,
+        free_bytes: Callable[[str], int] = _free_bytes,
     ):
         require_lmdb(lmdb_version())
         import lmdb
 
         self._writer_timeout_s, self._map_bytes = writer_timeout_s, map_bytes
+        self._free_bytes = free_bytes
 
         self._errors = (lmdb.Error, OSError)
         #: State of an index with unreadable pages, for other processes.
@@ -422,9 +432,18 @@ class LmdbIndex:
         self._check_pages(opened)
         if isinstance(error, self._damages):
             self._throw_away(opened)
-        if isinstance(error, self._full):
+        if isinstance(error, self._full) or self._is_cut_short(error):
             return IndexFull(str(error))
         return IndexFailed(str(error))
+
+    def _is_cut_short(self, error: Exception) -> bool:
+        """Return True if a write had room for a part only, which LMDB reports as an I/O error."""
+        if os.strerror(errno.EIO) not in str(error):
+            return False
+        try:
+            return self._free_bytes(self._directory) < _WRITE_BYTES_MAX
+        except OSError:
+            return False
 
     def _throw_away(self, opened: _Opened) -> None:
         """Discard the index; the next process that opens it creates a new one."""
