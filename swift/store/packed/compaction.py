@@ -155,6 +155,9 @@ class Compactor:
         volume = self._device.volumes.lock(number)
         if volume is None:
             report.reason = "a process appends to it; compact it when the process has filled or closed it"
+        elif self._device.read_index(partial(_is_foreign, volume)):
+            report.reason = "it is not the volume that was indexed"
+            return None
         return volume
 
     def _copy_all(
@@ -376,6 +379,10 @@ class Compactor:
 
     def __repr__(self) -> str:
         return f"Compactor({self._device!r})"
+
+
+def _is_foreign(volume: OpenVolume, index: Index, _spaces: Spaces) -> bool:
+    return rows.is_foreign(index, volume.number, volume.nonce)
 
 
 def _loss(ranges: list[tuple[int, int]]) -> str:

@@ -393,6 +393,8 @@ class PackedDevice:
                 return
             with index.writing() as writing:
                 is_right = apply(writing, spaces, changes, {number: end}, self.disk.now_ns())
+                if not appender.is_noted:
+                    rows.set_nonce(writing, number, appender.volume.nonce)
             if not is_right:
                 # Another process made it in between.
                 index.discard()
@@ -407,7 +409,7 @@ class PackedDevice:
         except BaseException:
             self._is_behind = True
             raise
-        appender.published = end
+        appender.published, appender.is_noted = end, True
 
     def _check_now_and_then(self, index: Index) -> None:
         """Let an index be used on only if its device took what was written. Raises ``IndexFailed``."""
@@ -479,6 +481,8 @@ class PackedDevice:
                 # The next process that opens the device indexes the records that a killed one left there.
                 if volume is None or now.is_closed or now.end < ALIGNMENT or has_tail(volume, now.end):
                     continue
+                if self.read_index(partial(_is_foreign, volume)):
+                    continue
                 appender = Appender(self.disk, volume, end=now.end, volume_bytes=self.rules.volume_bytes)
             except OSError as error:
                 self._notice(f"cannot append to volume {number} of {self.path}: {error}")
@@ -547,6 +551,10 @@ class PackedDevice:
 def _unusable(path: str, failure: Exception | None) -> OSError:
     """Return the error of a device whose index cannot be used: it counts as a failing device."""
     return OSError(errno.EIO, f"the index cannot be used: {failure}", path)
+
+
+def _is_foreign(volume: OpenVolume, index: Index, _spaces: Spaces) -> bool:
+    return rows.is_foreign(index, volume.number, volume.nonce)
 
 
 def _volume_row(number: int, index: Index, _spaces: Spaces) -> rows.VolumeRow:
