@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from swift.platform.disk import Disk
-from swift.platform.locks import poll
+from swift.platform.locks import HOLDER_TIMEOUT_S, poll
 from swift.platform.mountwatch import MountWatch
 from swift.platform.regularfiles import read_through_links
 from swift.store.lmdbindex import Index, IndexFailed, IndexReplaced, LmdbIndex
@@ -39,7 +39,6 @@ from swift.store.tier.policy import (
 )
 from swift.store.tier.settings import TierSettings
 from swift.store.tier.shared import (
-    SESSION_TIMEOUT_S,
     TOKEN_BYTES,
     SessionLost,
     SharedState,
@@ -119,7 +118,7 @@ class CacheTier:
         #: Directories of the objects of erasure coded policies → archives of one object.
         self.fragments: dict[str, int] = {}
         self._pid = 0
-        #: The process of which a green thread opens the session now.
+        #: The process of which a green thread opens the session or the index now.
         self._opening_pid = 0
         self._member: TierMember | None = None
         self._mounts: Mounts | None = None
@@ -162,18 +161,27 @@ class CacheTier:
         return self._member
 
     def _open_here(self) -> None:
-        """Open a session of this process, by one green thread. Raises OSError."""
-        mine = os.getpid()
-        if self._opening_pid == mine:
-            poll(lambda: self._opening_pid != mine, SESSION_TIMEOUT_S)
-            if self._pid != mine:
+        """Open a session of this process. Raises OSError."""
+        if not self._is_mine_to_open():
+            if self._pid != os.getpid():
                 raise OSError(errno.EBUSY, "another request is opening it", self.settings.state_path)
             return
-        self._opening_pid = mine
         try:
             self._open_session()
         finally:
             self._opening_pid = 0
+
+    def _is_mine_to_open(self) -> bool:
+        """Begin to open something unless another green thread does; return False after its attempt.
+
+        Two would each have one, and what is noted in the first is not known to the second.
+        """
+        mine = os.getpid()
+        if self._opening_pid == mine:
+            poll(lambda: self._opening_pid != mine, HOLDER_TIMEOUT_S)
+            return False
+        self._opening_pid = mine
+        return True
 
     def _open_session(self) -> None:
         if self._member is not None:
@@ -199,6 +207,13 @@ class CacheTier:
 
     def _open_index(self) -> None:
         member = self.member()
+        if self._is_mine_to_open():
+            try:
+                self._open_index_of(member)
+            finally:
+                self._opening_pid = 0
+
+    def _open_index_of(self, member: TierMember) -> None:
         try:
             index = self.dependencies.open_index(
                 self.settings.path, self.dependencies.disk.boot().id, self.settings.state_path

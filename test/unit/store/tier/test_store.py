@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import pytest
 
+from swift import green
 from swift.aio.xfs import make_image, mount_image, unmount_image
 from swift.base.clock import ManualClock
 from swift.platform.devices import Devices, SpaceGuard
@@ -21,6 +22,7 @@ from swift.store.api import ABSENT, DELETED, LIVE, Location
 from swift.store.core import EngineCore
 from swift.store.engine import FileStore
 from swift.store.errors import HashCollision
+from swift.store.lmdbindex import LmdbIndex
 from swift.store.relink import Splitter, target_partition
 from swift.store.tier.figures import hit_rate
 from swift.store.tier.policy import CLASSES, MODES
@@ -411,6 +413,28 @@ def test_a_session_that_a_stopped_process_prevents_is_not_waited_for_by_each_req
     assert attempts == [100.0]
     now_s[0] += tier.settings.retry_interval
     assert tier.entries() is not None
+    tier.close()
+
+
+@pytest.mark.parametrize("opened", ("session", "index"))
+def test_requests_that_come_while_one_opens_the_tier_wait_for_it(tmp_path, opened):
+    attempts = []
+
+    def slowly(make, name):
+        def open_it(*where):
+            attempts.append(name)
+            for _ in range(3):
+                green.sleep(0)
+            return make(*where)
+
+        return open_it
+
+    how = {"session": {"open_session": slowly(TierSession, "session")}, "index": {}}[opened]
+    how = how or {"open_index": slowly(LmdbIndex, "index")}
+    tier = make_tier(tmp_path, **how)
+    first, *others = green.gather([tier.entries] * 3)
+    assert first is not None and all(each is first for each in others)
+    assert attempts == [opened]
     tier.close()
 
 
