@@ -201,12 +201,9 @@ class CompactorPass(DevicePassBase):
         """Compact or punch one volume, or see to the orphans of one partition."""
         try:
             if isinstance(unit, CompactVolume):
-                self._compact(unit)
+                self._compact(unit.number)
             elif isinstance(unit, PunchVolume):
-                number = unit.volume.number
-                punched = self._space.punch(self._device, number, self._pass_context.count_bytes_read)
-                self._task.punched[self._device, number] = unit.volume.dead
-                self._counters.add("punched_bytes", punched)
+                self._punch(unit.volume)
             else:
                 self._scan_orphans(unit)
         except (OSError, NoSpace, LockTimeout, Damaged) as error:
@@ -225,18 +222,30 @@ class CompactorPass(DevicePassBase):
             self._counters.add("orphans", removed)
             self._log.warning(f"removed {removed} files without a record from {place}")
 
-    def _compact(self, unit: CompactVolume) -> None:
-        report = self._space.compact(self._device, unit.number, self._pass_context.count_bytes_read)
+    def _punch(self, volume: VolumeSpace) -> None:
+        punched = self._space.punch(self._device, volume.number, self._pass_context.count_bytes_read)
+        self._task.punched[self._device, volume.number] = volume.dead
+        self._counters.add("punched_bytes", punched)
+
+    def _compact(self, number: int) -> None:
+        try:
+            report = self._space.compact(self._device, number, self._pass_context.count_bytes_read)
+        except NoSpace:
+            # Holes need no room, and may make enough for the next pass.
+            for volume in self._space.volumes(self._device) if self._task.settings.punch_holes else ():
+                if volume.number == number and self._is_worth_punching(volume):
+                    self._punch(volume)
+            raise
         self._counters.add("copied", report.copied)
         self._counters.add("copied_bytes", report.copied_bytes)
         if report.is_removed:
             self._counters.add("compacted")
             self._log.info(
-                f"compacted volume {unit.number} of {self._device}: {report.copied_bytes} bytes were live"
+                f"compacted volume {number} of {self._device}: {report.copied_bytes} bytes were live"
             )
         else:
             self._counters.add("skipped")
-            self._log.debug(f"volume {unit.number} of {self._device} stays: {report.reason}")
+            self._log.debug(f"volume {number} of {self._device} stays: {report.reason}")
 
     def _failed(self, what: str, error: Exception) -> None:
         self._counters.add("errors")

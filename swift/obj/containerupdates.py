@@ -13,6 +13,7 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from swift.base.entity import EntityPath, quote_path
+from swift.base.errors import SwiftError
 from swift.base.timestamp import Timestamp
 from swift.base.truth import is_true
 from swift.cluster.direct import DirectClient
@@ -278,9 +279,10 @@ class UpdateSender:
     def send(self, key: ObjectKey, updates: Iterable[Update], container: Update | None = None) -> list[str]:
         """Send all updates at once; returns when all are done or the client has waited long enough.
 
-        Gives the places (``address:port/device``) that took the row of the ``container`` until then.
+        Gives the places (``address:port/device``) that took the row of the ``container`` until then. Raises
+        OSError if an update could be neither sent nor saved: its row would be lost.
         """
-        waiting, accepted = [], list[str]()
+        waiting, accepted, lost = [], list[str](), list[Exception]()
         for update in (*updates, *(() if container is None else (container,))):
             update.headers["user-agent"] = self._direct.agent
             if not update.hosts:
@@ -289,13 +291,15 @@ class UpdateSender:
             for host, device in update.hosts:
                 done = Event()
                 accepted_by = accepted if update is container else None
-                spawn_detached(self._deliver, key, update, host, device, done, accepted_by)
+                spawn_detached(self._deliver, key, update, host, device, done, accepted_by, lost)
                 waiting.append(done)
         clock = self._context.clock
         deadline = clock.monotonic() + self._settings.container_update_timeout
         for done in waiting:
             if not done.wait(max(0.0, deadline - clock.monotonic())):
                 break
+        if lost:
+            raise lost[0]
         return accepted
 
     def _deliver(
@@ -306,6 +310,7 @@ class UpdateSender:
         device: str,
         done: Event,
         accepted_by: list[str] | None,
+        lost: list[Exception],
     ) -> None:
         try:
             reply, reason = self._request(update, host, device, done)
@@ -315,11 +320,18 @@ class UpdateSender:
                 )
             elif accepted_by is not None:
                 accepted_by.append(f"{host}/{device}")
+        except (OSError, SwiftError) as error:
+            self._context.telemetry.log.error(
+                f"ERROR container update of {key.path} to {host} is lost, neither sent nor saved: {error}",
+                txid=update.headers["x-trans-id"],
+            )
+            lost.append(error)
         except Exception as error:
-            # No caller waits for this green thread's result; an update that cannot be saved is logged.
+            # The request may not wait any more.
             self._context.telemetry.log.exception(
                 f"ERROR container update of {key.path} to {host}", error, txid=update.headers["x-trans-id"]
             )
+            lost.append(error)
         finally:
             done.set()
 

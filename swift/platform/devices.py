@@ -7,7 +7,7 @@ import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from urllib.parse import quote_plus
 
 from swift.base.errors import DeviceUnavailable, NoSpace
@@ -96,6 +96,15 @@ class ReserveRule(Protocol):
         """Return the reserve on a filesystem of that size."""
 
 
+class LeastRoom(NamedTuple):
+    """Room to keep free whatever is configured: so much, or a part of the filesystem if that is less."""
+
+    size_bytes: int
+    inodes: int
+    #: One divided by the largest part.
+    parts: int
+
+
 class SpaceGuard:
     """Refuses writes that would eat into the reserve; ``enabled`` false turns all of it off."""
 
@@ -108,21 +117,35 @@ class SpaceGuard:
         self._reserved: dict[int, int] = {}
         self.enabled = enabled
 
-    def check(self, path: str, size_bytes: int | None) -> None:
+    def check(self, path: str, size_bytes: int | None, *, least: LeastRoom | None = None) -> None:
         """Raise ``NoSpace`` unless a file of this size (None: unknown) may be written below ``path``.
 
         With a known size the reserve must stay free *after* the write; otherwise it must be free now.
+        ``least`` is kept free even if the reserve is less.
         """
-        if not self.enabled or self._reserve is None:
+        if least is None and (not self.enabled or self._reserve is None):
             return
         stats = self._disk.statvfs(path)
         free = stats.f_frsize * stats.f_bavail
         total = stats.f_frsize * stats.f_blocks
-        reserve = self._reserved.get(total)
-        if reserve is None:
-            reserve = self._reserved[total] = self._reserve.bytes_of(total)
+        reserve = self._reserve_on(total)
+        if least is not None:
+            reserve = max(reserve, min(least.size_bytes, total // least.parts))
+            inodes = min(least.inodes, stats.f_files // least.parts)
+            # Some filesystems count none.
+            if stats.f_favail < inodes:
+                raise NoSpace(f"{stats.f_favail} inodes free below {path}, {inodes} are reserved")
         if free - size_bytes <= reserve if size_bytes else free < reserve:
             raise NoSpace(f"{free} bytes free below {path}, {reserve} are reserved")
+
+    def _reserve_on(self, total_bytes: int) -> int:
+        """Return the configured reserve on a filesystem of that size."""
+        if not self.enabled or self._reserve is None:
+            return 0
+        reserve = self._reserved.get(total_bytes)
+        if reserve is None:
+            reserve = self._reserved[total_bytes] = self._reserve.bytes_of(total_bytes)
+        return reserve
 
     def preallocate(self, fd: int, size_bytes: int | None) -> None:
         """Reserve blocks for a large file of known size; raises ``NoSpace`` or OSError."""

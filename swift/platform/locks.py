@@ -11,7 +11,7 @@ import errno
 import fcntl
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from swift.base.errors import LockTimeout
@@ -28,30 +28,59 @@ _PAUSE_MAX_S = 0.05
 #: Pauses are this part of what was waited so far: a holder that takes the lock again and again, each time
 #: for a moment, must not starve one that looks rarely.
 _PAUSE_GROWTH = 0.05
+#: A change waits so long for a holder that may be stopped, seconds: less than proxies wait for a node.
+HOLDER_TIMEOUT_S = 5.0
+#: It waits so long after one that waited in vain, seconds: not every request of a device may take long then.
+STUCK_TIMEOUT_S = 0.25
+
+
+class Patience:
+    """Time to wait for a lock whose holder may be a stopped process.
+
+    It is ``timeout_s`` until one waits in vain, then little until one gets the lock.
+    """
+
+    def __init__(self, timeout_s: float = HOLDER_TIMEOUT_S):
+        self._timeout_s = timeout_s
+        #: True after a wait in vain.
+        self.is_exhausted = False
+
+    @property
+    def timeout_s(self) -> float:
+        """Seconds that the next one waits."""
+        return min(self._timeout_s, STUCK_TIMEOUT_S) if self.is_exhausted else self._timeout_s
+
+    def __repr__(self) -> str:
+        return f"Patience({self.timeout_s:g})"
+
+
+def poll(attempt: Callable[[], bool], timeout_s: float, *, pause_max_s: float = _PAUSE_MAX_S) -> bool:
+    """Repeat an attempt until it returns True; return False if it did not in time."""
+    if attempt():
+        return True
+    started = time.monotonic()
+    while (waited_s := time.monotonic() - started) < timeout_s:
+        with yielding():
+            pause(min(max(_FIRST_PAUSE_S, waited_s * _PAUSE_GROWTH), pause_max_s))
+        if attempt():
+            return True
+    return False
 
 
 def lock_descriptor(disk: Disk, fd: int, path: str, timeout_s: float = LOCK_TIMEOUT_S) -> None:
     """Take the exclusive lock of an open file or directory; raises ``LockTimeout`` naming ``path``."""
-    try:
-        disk.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return
-    except OSError as error:
-        _raise_unless_locked(error)
-    started = time.monotonic()
-    while (waited_s := time.monotonic() - started) < timeout_s:
-        with yielding():
-            pause(min(max(_FIRST_PAUSE_S, waited_s * _PAUSE_GROWTH), _PAUSE_MAX_S))
+
+    def attempt() -> bool:
         try:
             disk.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
         except OSError as error:
-            _raise_unless_locked(error)
-    raise LockTimeout(path, timeout_s)
+            if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+                raise
+            return False
+        return True
 
-
-def _raise_unless_locked(error: OSError) -> None:
-    if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
-        raise error
+    if not poll(attempt, timeout_s):
+        raise LockTimeout(path, timeout_s)
 
 
 def lock_file(disk: Disk, path: str, timeout_s: float = LOCK_TIMEOUT_S) -> int:

@@ -34,9 +34,10 @@ from swift.base.digits import is_digits
 from swift.base.errors import ConfigError
 from swift.green import pause
 from swift.platform.devices import NO_SPACE_ERRORS
+from swift.platform.locks import HOLDER_TIMEOUT_S, Patience
 from swift.platform.mapguard import MapGuard
 from swift.platform.waiting import yielding
-from swift.store.tier.shared import held
+from swift.store.tier.shared import StateHeld, held
 
 if TYPE_CHECKING:
     import lmdb
@@ -50,10 +51,8 @@ _READERS_MAX = 1024
 #: LMDB takes 64 bytes for each reader, and two pages are more than the rest.
 _LOCK_BYTES = _READERS_MAX * 64 + 8192
 _NAME = re.compile("[0-9a-f]{16}")
-#: A change waits so long for the writer, seconds: less than proxies wait for a node.
-WRITER_TIMEOUT_S = 5.0
-#: It waits so long after one that waited in vain, seconds: not every request of a device may take long then.
-STUCK_TIMEOUT_S = 0.25
+#: LMDB writes at most so many pages at a time, bytes.
+_WRITE_BYTES_MAX = 64 * 4096
 _PAUSE_MIN_S, _PAUSE_MAX_S, _PAUSE_GROWTH = 50e-6, 0.02, 0.05
 #: Content in place of an unreadable page: a leaf of LMDB's tree that has no entries.
 _EMPTY_LEAF = struct.pack("<QHHHH", 0, 0, 2, 16, 4096)
@@ -141,9 +140,8 @@ class WriterLock:
     It is a file's lock, which ends with its process. ``path`` is that of the file. Raises OSError.
     """
 
-    def __init__(self, path: str, timeout_s: float = WRITER_TIMEOUT_S):
-        self._timeout_s = timeout_s
-        self._is_stuck = False
+    def __init__(self, path: str, timeout_s: float = HOLDER_TIMEOUT_S):
+        self._patience = Patience(timeout_s)
         self._mutex = threading.Lock()
         self._fd = -1
         self._fd = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -151,9 +149,9 @@ class WriterLock:
     @contextmanager
     def hold(self) -> Iterator[None]:
         """Be the only one who changes the index. Raises ``IndexBusy``."""
-        timeout_s = min(self._timeout_s, STUCK_TIMEOUT_S) if self._is_stuck else self._timeout_s
-        self._is_stuck = not self._wait(timeout_s)
-        if self._is_stuck:
+        timeout_s = self._patience.timeout_s
+        self._patience.is_exhausted = not self._wait(timeout_s)
+        if self._patience.is_exhausted:
             raise IndexBusy(timeout_s)
         try:
             yield
@@ -246,6 +244,12 @@ def _inode(path: str) -> int:
         return 0
 
 
+def _free_bytes(path: str) -> int:
+    """Return the free space of the filesystem of a path. Raises OSError."""
+    stats = os.statvfs(path)
+    return stats.f_bavail * stats.f_frsize
+
+
 def _environment(path: str, map_bytes: int) -> lmdb.Environment:
     import lmdb
 
@@ -309,13 +313,16 @@ class LmdbIndex:
         boot_id: str,
         memory: str,
         *,
-        writer_timeout_s: float = WRITER_TIMEOUT_S,
+        writer_timeout_s: float = HOLDER_TIMEOUT_S,
+        opening_timeout_s: float = HOLDER_TIMEOUT_S,
         map_bytes: int = MAP_BYTES,
+        free_bytes: Callable[[str], int] = _free_bytes,
     ):
         require_lmdb(lmdb_version())
         import lmdb
 
         self._writer_timeout_s, self._map_bytes = writer_timeout_s, map_bytes
+        self._free_bytes = free_bytes
 
         self._errors = (lmdb.Error, OSError)
         #: State of an index with unreadable pages, for other processes.
@@ -326,11 +333,13 @@ class LmdbIndex:
         try:
             for made in (directory, memory):
                 os.makedirs(made, exist_ok=True)
-            with held(f"{memory}/index.lock"):
+            with held(f"{memory}/index.lock", timeout_s=opening_timeout_s):
                 name = self._begin()
                 opened = _open.get(self._key)
                 if opened is None or opened.name != name:
                     opened = _open[self._key] = self._map(name)
+        except StateHeld as error:
+            raise IndexBusy(error.seconds)
         except self._errors as error:
             raise opening_failed(directory, error)
         self._opened: _Opened | None = opened
@@ -441,9 +450,18 @@ class LmdbIndex:
         self._check_pages(opened)
         if isinstance(error, self._damages):
             self._throw_away(opened)
-        if isinstance(error, self._full):
+        if isinstance(error, self._full) or self._is_cut_short(error):
             return IndexFull(str(error))
         return IndexFailed(str(error))
+
+    def _is_cut_short(self, error: Exception) -> bool:
+        """Return True if a write had room for a part only, which LMDB reports as an I/O error."""
+        if os.strerror(errno.EIO) not in str(error):
+            return False
+        try:
+            return self._free_bytes(self._directory) < _WRITE_BYTES_MAX
+        except OSError:
+            return False
 
     def _throw_away(self, opened: _Opened) -> None:
         """Discard the index; the next process that opens it creates a new one."""

@@ -474,6 +474,10 @@ class SimulatedDisk(Disk):
         """Size, inode, times and links."""
         return self._stat(self._find(fd))
 
+    def statvfs(self, file: int | str) -> SimpleNamespace:  # type: ignore[override]
+        """A filesystem with endless room."""
+        return SimpleNamespace(f_frsize=4096, f_blocks=1 << 40, f_bavail=1 << 40, f_files=0, f_favail=0)
+
     def stat(self, path: str, *, follow_symlinks: bool = True) -> SimpleNamespace:
         """Size, inode, times and links."""
         return self._stat(self._find(path))

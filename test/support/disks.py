@@ -64,10 +64,11 @@ class DamagedDisk(Disk):
 class CrampedDisk(Disk):
     """Files take ``room`` bytes of attributes; ``is_full`` has the filesystem say that nothing is left."""
 
-    def __init__(self, room=1500, code=errno.ENOSPC, *, is_full=False):
+    def __init__(self, room=1500, code=errno.ENOSPC, *, is_full=False, free_blocks=10):
         self.room = room
         self.code = code
         self.is_full = is_full
+        self.free_blocks = free_blocks
 
     def setxattr(self, file, name, value):
         others = sum(len(os.getxattr(file, other)) for other in os.listxattr(file) if other != name)
@@ -77,7 +78,9 @@ class CrampedDisk(Disk):
 
     def statvfs(self, file):
         if self.is_full:
-            return SimpleNamespace(f_frsize=4096, f_blocks=1000, f_bavail=10, f_files=100, f_favail=50)
+            return SimpleNamespace(
+                f_frsize=4096, f_blocks=1000, f_bavail=self.free_blocks, f_files=100, f_favail=50
+            )
         return os.statvfs(file)
 
 

@@ -17,6 +17,7 @@ from functools import partial
 from typing import NamedTuple
 
 from swift.base.timestamp import ZERO
+from swift.platform.devices import LeastRoom, SpaceGuard
 from swift.platform.disk import Disk
 from swift.platform.syncing import sync_directory
 from swift.store.errors import Damaged
@@ -45,6 +46,8 @@ BATCH_RECORDS = 64
 BATCH_BYTES = 8 << 20
 #: Dead bodies from this size on become holes, bytes.
 HOLE_BYTES_MIN = 32 << 10
+#: Room that copies leave to deletions: less than what bodies leave, so that some volumes can be copied.
+KEPT_FREE = LeastRoom(size_bytes=16 << 20, inodes=0, parts=256)
 _BLOCK = 4096
 _WITH_ENTRY = (Kind.DATA, Kind.META, Kind.TOMBSTONE)
 
@@ -127,6 +130,8 @@ class Compactor:
         if any(at.unit not in refused and header.kind is not Kind.UNWANTED for at, header in tail):
             report.reason = "the index does not have all of its records"
             return report
+        # Copied in part it would return nothing, and leave no room to deletions.
+        SpaceGuard(self._disk, None).check(self._device.path, row.live_bytes, least=KEPT_FREE)
         self.look()
         ranges = self._copy_all(volume, refused, report)
         if ranges and not accepts_loss:
@@ -150,6 +155,9 @@ class Compactor:
         volume = self._device.volumes.lock(number)
         if volume is None:
             report.reason = "a process appends to it; compact it when the process has filled or closed it"
+        elif self._device.read_index(partial(_is_foreign, volume)):
+            report.reason = "it is not the volume that was indexed"
+            return None
         return volume
 
     def _copy_all(
@@ -371,6 +379,10 @@ class Compactor:
 
     def __repr__(self) -> str:
         return f"Compactor({self._device!r})"
+
+
+def _is_foreign(volume: OpenVolume, index: Index, _spaces: Spaces) -> bool:
+    return rows.is_foreign(index, volume.number, volume.nonce)
 
 
 def _loss(ranges: list[tuple[int, int]]) -> str:

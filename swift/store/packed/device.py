@@ -10,8 +10,8 @@ from __future__ import annotations
 import errno
 import threading
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -22,7 +22,7 @@ from swift.green import ThreadPool, in_green_thread
 from swift.platform.batches import GreenBatches, ThreadBatches
 from swift.platform.disk import Disk
 from swift.platform.durable import make_directories
-from swift.platform.locks import file_lock
+from swift.platform.locks import Patience, lock_file
 from swift.platform.syncing import sync_directory
 from swift.platform.waiting import allow_blocking, before_blocking
 from swift.store.lmdbindex import Index, IndexBusy, IndexFailed, IndexFull
@@ -40,8 +40,6 @@ DIRECTORY = "packed"
 _LOCK = "lock"
 #: Held while a device is opened.
 _OPENING = "opening"
-#: A process that opens a device may wait for another one that makes the index again.
-OPENING_TIMEOUT_S = 3600.0
 #: Attempts to use an index that others replace.
 _TRIES = 3
 #: For so long an index is used without asking whether its device still takes writes, seconds.
@@ -78,6 +76,7 @@ class PackedDevice:
         open_index: IndexOpener,
         rules: PackedRules,
         notice: Callable[[str], None],
+        patience: Patience | None = None,
     ):
         self.path = path
         self.directory = f"{path}/{DIRECTORY}"
@@ -85,6 +84,8 @@ class PackedDevice:
         self._open_index = open_index
         self.rules = rules
         self._notice = notice
+        #: With other processes that open the device: they are stopped perhaps, or make the index again.
+        self._patience = patience or Patience()
         for parent in make_directories(disk, self.directory, below=path):
             sync_directory(disk, parent)
         self.volumes = Volumes(disk, self.directory, device_path=path, notice=notice)
@@ -158,9 +159,21 @@ class PackedDevice:
             self.conversion.learn()
         self.let_go_of_idle_volume()
 
-    def opening(self) -> AbstractContextManager[object]:
-        """Return the lock of processes that open the device. Raises ``LockTimeout``."""
-        return file_lock(self.disk, f"{self.directory}/{_OPENING}", OPENING_TIMEOUT_S)
+    @contextmanager
+    def opening(self) -> Iterator[None]:
+        """Hold the lock of processes that open the device. Raises ``LockTimeout``, OSError."""
+        path, patience = f"{self.directory}/{_OPENING}", self._patience
+        seconds = patience.timeout_s
+        try:
+            fd = lock_file(self.disk, path, seconds)
+        except LockTimeout:
+            patience.is_exhausted = True
+            raise LockTimeout(f"{path}, which another process that opens the device holds,", seconds)
+        patience.is_exhausted = False
+        try:
+            yield
+        finally:
+            self.disk.close(fd)
 
     def let_go_of_idle_volume(self, idle_s: float = APPENDER_IDLE_S) -> None:
         """Give up the volume that this process appends to if that was long ago: it can be compacted then."""
@@ -220,12 +233,17 @@ class PackedDevice:
     def _reopen(self, failed: Index) -> None:
         """Open the index that took the place of a failed one. Raises ``IndexFailed``, OSError."""
         before_blocking()
-        with self.writing:
+        # One at a time waits for a process that does not let go of the device.
+        if not self.writing.acquire(blocking=not self._patience.is_exhausted):
+            raise IndexBusy(self._patience.timeout_s)
+        try:
             self._check_not_replaced()
             if self.index is failed:
                 self.index, self.spaces = self._opened()
                 with suppress(IndexFailed):
                     failed.close(is_last=False)
+        finally:
+            self.writing.release()
 
     def read_index(self, work: Callable[[Index, Spaces], T]) -> T:
         """Return what ``work`` returns, with another index if this one cannot be used.
@@ -375,6 +393,8 @@ class PackedDevice:
                 return
             with index.writing() as writing:
                 is_right = apply(writing, spaces, changes, {number: end}, self.disk.now_ns())
+                if not appender.is_noted:
+                    rows.set_nonce(writing, number, appender.volume.nonce)
             if not is_right:
                 # Another process made it in between.
                 index.discard()
@@ -389,7 +409,7 @@ class PackedDevice:
         except BaseException:
             self._is_behind = True
             raise
-        appender.published = end
+        appender.published, appender.is_noted = end, True
 
     def _check_now_and_then(self, index: Index) -> None:
         """Let an index be used on only if its device took what was written. Raises ``IndexFailed``."""
@@ -461,6 +481,8 @@ class PackedDevice:
                 # The next process that opens the device indexes the records that a killed one left there.
                 if volume is None or now.is_closed or now.end < ALIGNMENT or has_tail(volume, now.end):
                     continue
+                if self.read_index(partial(_is_foreign, volume)):
+                    continue
                 appender = Appender(self.disk, volume, end=now.end, volume_bytes=self.rules.volume_bytes)
             except OSError as error:
                 self._notice(f"cannot append to volume {number} of {self.path}: {error}")
@@ -529,6 +551,10 @@ class PackedDevice:
 def _unusable(path: str, failure: Exception | None) -> OSError:
     """Return the error of a device whose index cannot be used: it counts as a failing device."""
     return OSError(errno.EIO, f"the index cannot be used: {failure}", path)
+
+
+def _is_foreign(volume: OpenVolume, index: Index, _spaces: Spaces) -> bool:
+    return rows.is_foreign(index, volume.number, volume.nonce)
 
 
 def _volume_row(number: int, index: Index, _spaces: Spaces) -> rows.VolumeRow:

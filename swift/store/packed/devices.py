@@ -6,11 +6,14 @@ import errno
 import os
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 
-from swift.green import pause
-from swift.platform.waiting import before_blocking, yielding
+from swift.base.errors import LockTimeout
+from swift.platform.locks import HOLDER_TIMEOUT_S, Patience, poll
+from swift.platform.waiting import before_blocking
 from swift.store.api import ObjectKey, ReadOptions
 from swift.store.core import TRIES, EngineCore
 from swift.store.errors import Damaged, FilesChanged
@@ -23,7 +26,6 @@ from swift.store.packed.quarantine import quarantine
 
 #: For so long a device is not looked at again, seconds.
 LOOK_EVERY_S = 1.0
-_PAUSE_S = 0.001
 #: Process, device number and inode of a directory, and what was opened there.
 _Opened = tuple[tuple[int, int, int], PackedDevice]
 
@@ -31,17 +33,30 @@ _Opened = tuple[tuple[int, int, int], PackedDevice]
 class PackedDevices:
     """The devices that this process has opened."""
 
-    def __init__(self, core: EngineCore, *, open_index: IndexOpener, rules: PackedRules):
+    def __init__(
+        self,
+        core: EngineCore,
+        *,
+        open_index: IndexOpener,
+        rules: PackedRules,
+        holder_timeout_s: float = HOLDER_TIMEOUT_S,
+    ):
         self.core = core
         self.rules = rules
         self._open_index = open_index
         self._devices: dict[str, _Opened] = {}
         self._looked: dict[str, float] = {}
         self._busy: set[str] = set()
+        #: With others of this process that look at a device, and with other processes that open it.
+        self._here = defaultdict[str, Patience](partial(Patience, holder_timeout_s))
+        self._elsewhere = defaultdict[str, Patience](partial(Patience, holder_timeout_s))
         self._mutex = threading.Lock()
 
     def device(self, name: str) -> PackedDevice:
-        """Return a device, opened at first use by this process. Raises ``DeviceUnavailable``, OSError."""
+        """Return a device, opened at first use by this process.
+
+        Raises ``DeviceUnavailable``, ``LockTimeout``, OSError.
+        """
         try:
             path = self.core.devices.path(name)
         except BaseException:
@@ -79,6 +94,7 @@ class PackedDevices:
                 open_index=self._open_index,
                 rules=self.rules,
                 notice=self.core.notice,
+                patience=self._elsewhere[name],
             )
             known = self._devices[name] = identity, opened
         self._looked[name] = time.monotonic()
@@ -86,19 +102,28 @@ class PackedDevices:
 
     @contextmanager
     def _opening(self, name: str) -> Iterator[None]:
-        """Let one thread or green thread at a time look at a device."""
-        while True:
-            with self._mutex:
-                if name not in self._busy:
-                    self._busy.add(name)
-                    break
-            with yielding():
-                pause(_PAUSE_S)
+        """Let one thread or green thread at a time look at a device. Raises ``LockTimeout``.
+
+        It may take long: to make an index again, or to wait for another process.
+        """
+        here = self._here[name]
+        is_long = here.is_exhausted or self._elsewhere[name].is_exhausted
+        seconds = 0.0 if is_long else here.timeout_s
+        here.is_exhausted = not poll(partial(self._begin, name), seconds)
+        if here.is_exhausted:
+            raise LockTimeout(f"{self.core.devices.path(name)}, which this process is opening,", seconds)
         try:
             yield
         finally:
             with self._mutex:
                 self._busy.discard(name)
+
+    def _begin(self, name: str) -> bool:
+        """Begin to look at a device; return False while another one does."""
+        with self._mutex:
+            is_free = name not in self._busy
+            self._busy.add(name)
+        return is_free
 
     def close(self) -> None:
         """Close all devices."""

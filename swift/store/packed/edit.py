@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from swift.base.timestamp import ZERO, Timestamp
+from swift.platform.devices import LeastRoom
 from swift.platform.durable import make_directories, publish, rename_durably
 from swift.platform.locks import lock_directory
 from swift.platform.syncing import moments, sync_directory
@@ -27,6 +28,9 @@ from swift.store.packed.entry import Entry
 from swift.store.packed.objects import PackedLoaded, Reader
 from swift.store.packed.place import NOWHERE, Place
 from swift.store.packed.record import Header, Kind, Record, Reference
+
+#: Room that bodies leave to deletions, metadata, the index and updates of containers that wait.
+KEPT_FREE = LeastRoom(size_bytes=64 << 20, inodes=1000, parts=64)
 
 
 class PackedEdit:
@@ -260,7 +264,7 @@ def _is_superseded(place: Place, entries: list[Entry], timestamp: Timestamp) -> 
 def new_draft(place: Place, size: int | None, *, etag_follows: bool = False, etag: str = "") -> PackedDraft:
     """Return a draft for an object. Raises ``NoSpace``, OSError."""
     core = place.core
-    core.space.check(place.device.path, size)
+    core.space.check(place.device.path, size, least=KEPT_FREE)
 
     def make_file() -> FileDraft:
         return core.draft(core.object_path(place.key), size, etag_follows=etag_follows, etag=etag)

@@ -9,19 +9,15 @@ from __future__ import annotations
 import errno
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from swift.base.errors import LockTimeout
-from swift.green import pause
 from swift.platform.disk import Disk
-from swift.platform.locks import LOCK_TIMEOUT_S
-from swift.platform.waiting import yielding
+from swift.platform.locks import LOCK_TIMEOUT_S, poll
 
-_FIRST_PAUSE_S = 0.0005
 _PAUSE_MAX_S = 0.02
-_PAUSE_GROWTH = 0.05
 
 
 class ObjectLocks:
@@ -58,15 +54,8 @@ class ObjectLocks:
             raise
 
     def _wait(self, number: int, timeout_s: float) -> None:
-        if self._try(number):
-            return
-        started = time.monotonic()
-        while (waited_s := time.monotonic() - started) < timeout_s:
-            with yielding():
-                pause(min(max(_FIRST_PAUSE_S, waited_s * _PAUSE_GROWTH), _PAUSE_MAX_S))
-            if self._try(number):
-                return
-        raise LockTimeout(self._path, timeout_s)
+        if not poll(partial(self._try, number), timeout_s, pause_max_s=_PAUSE_MAX_S):
+            raise LockTimeout(self._path, timeout_s)
 
     def _try(self, number: int) -> bool:
         with self._mutex:

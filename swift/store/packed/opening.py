@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import fcntl
 import os
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from urllib.parse import quote_plus
 
 from swift.base.errors import ConfigError, SwiftError
 from swift.platform.disk import Disk
-from swift.store.lmdbindex import STATE, IndexFailed, LmdbIndex, opening_failed
+from swift.platform.locks import HOLDER_TIMEOUT_S, Patience
+from swift.store.lmdbindex import STATE, IndexBusy, IndexFailed, LmdbIndex, opening_failed
 from swift.store.packed.settings import SECTION, PackedSettings
-from swift.store.tier.shared import check_owner, held
+from swift.store.tier.shared import StateHeld, check_owner, held
 
 _DIRECTORY = "index"
 _LOCK = "closing"
@@ -31,7 +34,15 @@ class DeviceIndex(LmdbIndex):
     Raises ``IndexFailed``, ``ConfigError``.
     """
 
-    def __init__(self, directory: str, boot_id: str, memory: str, device_directory: str):
+    def __init__(
+        self,
+        directory: str,
+        boot_id: str,
+        memory: str,
+        device_directory: str,
+        *,
+        timeout_s: float = HOLDER_TIMEOUT_S,
+    ):
         self._memory_directory = memory
         self._directory_name = directory
         self._device_directory = device_directory
@@ -39,13 +50,16 @@ class DeviceIndex(LmdbIndex):
         try:
             os.makedirs(memory, exist_ok=True)
             check_owner(memory)
-            with held(f"{memory}/{_LOCK}"):
+            with held(f"{memory}/{_LOCK}", timeout_s=timeout_s):
                 self._place_fd = os.open(f"{device_directory}/{_PLACE}", _FLAGS, 0o600)
                 self._settle_place()
                 os.makedirs(directory, exist_ok=True)
                 self._users_fd = os.open(f"{directory}/{_USERS}", _FLAGS, 0o600)
                 self._join(_token(memory))
-                super().__init__(directory, boot_id, memory)
+                super().__init__(directory, boot_id, memory, opening_timeout_s=timeout_s)
+        except StateHeld as error:
+            self._let_go()
+            raise IndexBusy(error.seconds)
         except OSError as error:
             self._let_go()
             raise opening_failed(directory, error)
@@ -172,9 +186,12 @@ class IndexInUse(SwiftError):
 class IndexOpening:
     """Opens the indexes of devices as the settings say."""
 
-    def __init__(self, settings: PackedSettings, disk: Disk):
+    def __init__(self, settings: PackedSettings, disk: Disk, *, holder_timeout_s: float = HOLDER_TIMEOUT_S):
         self._settings = settings
         self._disk = disk
+        self._holder_timeout_s = holder_timeout_s
+        #: Of devices, by the engine's directory.
+        self._patience = defaultdict[str, Patience](partial(Patience, holder_timeout_s))
 
     def __call__(self, directory: str) -> DeviceIndex:
         """Return the index of the engine's directory on a device. Raises ``IndexFailed``, ``ConfigError``."""
@@ -182,7 +199,20 @@ class IndexOpening:
             self._check_root()
         except OSError as error:
             raise IndexFailed(str(error))
-        return DeviceIndex(self.path(directory), self._disk.boot().id, self._memory(directory), directory)
+        patience = self._patience[directory]
+        try:
+            index = DeviceIndex(
+                self.path(directory),
+                self._disk.boot().id,
+                self._memory(directory),
+                directory,
+                timeout_s=patience.timeout_s,
+            )
+        except IndexBusy:
+            patience.is_exhausted = True
+            raise
+        patience.is_exhausted = False
+        return index
 
     def path(self, directory: str) -> str:
         """Return the directory of the index of the engine's directory on a device."""
@@ -209,7 +239,7 @@ class IndexOpening:
         check_owner(memory)
         os.makedirs(place, exist_ok=True)
         with (
-            held(f"{memory}/{_LOCK}"),
+            held(f"{memory}/{_LOCK}", timeout_s=self._holder_timeout_s),
             _opened(f"{place}/{_USERS}") as users,
             # Others may keep the index elsewhere.
             _opened(f"{directory}/{_PLACE}") as elsewhere,

@@ -130,9 +130,19 @@ class Recovery:
 
         Returns the records among it that are not sound.
         """
-        known = rows.volumes(self._index)
+        known, nonces = rows.volumes(self._index), rows.nonces(self._index)
+        unknown: dict[int, bytes] = {}
         for number in self._volumes.numbers():
             row = known.get(number, rows.VolumeRow())
+            nonce = self._nonce(number)
+            if nonce is not None and number not in nonces:
+                unknown[number] = nonce
+            elif nonce is not None and nonce != nonces[number]:
+                self._notice(
+                    f"ERROR {self._volumes.path(number)} is not the volume that was indexed; is it of "
+                    "another device? Its records are not used: put the right file in its place, or remove it"
+                )
+                continue
             if number == mine or not self._has_tail(number, row.end):
                 continue
             if number not in known and number < max(known, default=0):
@@ -148,8 +158,22 @@ class Recovery:
                 continue
             if volume is not None:
                 self.replay(volume)
+        if unknown:
+            with self._index.writing() as writing:
+                for number, nonce in unknown.items():
+                    rows.set_nonce(writing, number, nonce)
         unwanted, self._unwanted = self._unwanted, []
         return unwanted
+
+    def _nonce(self, number: int) -> bytes | None:
+        """Return the nonce of a volume, None if it cannot be opened."""
+        try:
+            return self._volumes.open(number).nonce
+        except (Damaged, FileNotFoundError):
+            return None
+        except OSError as error:
+            only_unreadable(error)
+            return None
 
     def _has_tail(self, number: int, end: int) -> bool:
         """Return True if anything but zeros may follow the end of the indexed records."""

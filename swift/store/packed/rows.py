@@ -22,6 +22,7 @@ _UNINDEXED = META_SPACE + b"u"
 _ADOPTED = META_SPACE + b"a"
 _UNWANTED = META_SPACE + b"x"
 _LOST = META_SPACE + b"l"
+_NONCE = META_SPACE + b"n"
 _OWNER = META_SPACE + b"owner"
 _NUMBER = struct.Struct(">I")
 _PLACE = struct.Struct(">II")
@@ -83,6 +84,7 @@ def write_volume(writing: Writing, number: int, row: VolumeRow) -> None:
 def delete_volume(writing: Writing, number: int) -> None:
     """Remove the row of a volume, and what is known of unwanted and lost records in it."""
     writing.delete(_VOLUME + _NUMBER.pack(number))
+    writing.delete(_NONCE + _NUMBER.pack(number))
     for begin, _end in lost_ranges(writing, number):
         writing.delete(_LOST + _LOST_ROW.pack(number, begin))
     for unit in unwanted_units(writing, number):
@@ -93,6 +95,22 @@ def volumes(index: ReadsIndex) -> dict[int, VolumeRow]:
     """Return the rows of all volumes."""
     found = _all(index, _VOLUME, _VOLUME[:-1] + b"w")
     return {_NUMBER.unpack(key[2:])[0]: _volume_row(value) for key, value in found}
+
+
+def set_nonce(writing: Writing, number: int, nonce: bytes) -> None:
+    """Note the nonce of a volume of which records are indexed."""
+    writing.put(_NONCE + _NUMBER.pack(number), nonce)
+
+
+def nonces(index: ReadsIndex) -> dict[int, bytes]:
+    """Return the noted nonces of volumes."""
+    found = _all(index, _NONCE, _NONCE[:-1] + b"o")
+    return {_NUMBER.unpack(key[2:])[0]: value for key, value in found}
+
+
+def is_foreign(index: ReadsIndex, number: int, nonce: bytes) -> bool:
+    """Return True if the records of another volume of this number are indexed."""
+    return index.get(_NONCE + _NUMBER.pack(number)) not in (None, nonce)
 
 
 def set_unwanted(writing: Writing, position: Position) -> None:

@@ -593,6 +593,8 @@ class Appender:
         self.end = end
         #: End of the records that are in the index, bytes.
         self.published = end
+        #: True if the index has the nonce of the volume.
+        self.is_noted = False
         self._disk = disk
         self._volume_bytes = volume_bytes
         self._zeroed = disk.fstat(volume.fd).st_size

@@ -19,7 +19,10 @@ import stat
 import struct
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+
+from swift.platform.locks import HOLDER_TIMEOUT_S, poll
 
 _WORD = struct.Struct("<Q")
 EPOCHS = 256
@@ -30,6 +33,8 @@ _PAUSE_AT = _INDEX_AT + _WORD.size
 _MOUNTS_AT = _PAUSE_AT + _WORD.size
 BYTES = _MOUNTS_AT + EPOCHS * _WORD.size
 TOKEN_BYTES = 8
+#: A session waits so long for a process that opens or closes another one, seconds.
+SESSION_TIMEOUT_S = 1.0
 _MAKING = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
 
 
@@ -99,6 +104,10 @@ class SessionLost(OSError):
     """The shared files were removed: other processes no longer know this one."""
 
 
+def _session_lock(directory: str, owner: tuple[int, int] | None = None) -> AbstractContextManager[None]:
+    return held(f"{directory}/lock", owner, timeout_s=SESSION_TIMEOUT_S)
+
+
 class TierSession:
     """Session of this process in the tier; files that root makes are given to ``owner``. Raises OSError."""
 
@@ -111,7 +120,7 @@ class TierSession:
                 os.makedirs(made, mode=0o755, exist_ok=True)
                 _give(made, owner)
             check_owner(made, owner)
-        with held(f"{directory}/lock", owner):
+        with _session_lock(directory, owner):
             self.is_first = not list(self._living())
             self._path = f"{directory}/sessions/{self.token.hex()}"
             self._fd = os.open(self._path, _MAKING | os.O_EXCL, 0o644)
@@ -166,10 +175,18 @@ class TierSession:
 
     def close(self, leaving: Callable[[bool], None]) -> None:
         """End it; before another one can begin, ``leaving`` is told whether it was the last one."""
-        with held(f"{self.directory}/lock"):
-            _unlink(self._path)
-            os.close(self._fd)
-            leaving(not any(True for _ in self._living()))
+        try:
+            with _session_lock(self.directory):
+                self._end()
+                leaving(not any(True for _ in self._living()))
+        except StateHeld:
+            # The one that holds it is alive.
+            self._end()
+            leaving(False)
+
+    def _end(self) -> None:
+        _unlink(self._path)
+        os.close(self._fd)
 
     def forget(self) -> None:
         """In a child of the process: the session stays the parent's."""
@@ -225,13 +242,33 @@ def check_owner(path: str, owner: tuple[int, int] | None = None) -> None:
         )
 
 
+class StateHeld(OSError):
+    """Another process, stopped perhaps, has held a lock of the shared state for too long."""
+
+    def __init__(self, path: str, seconds: float):
+        super().__init__(errno.EBUSY, f"another process has held it for more than {seconds:g} s", path)
+        self.seconds = seconds
+
+
 @contextmanager
-def held(path: str, owner: tuple[int, int] | None = None) -> Iterator[None]:
-    """Only one process at a time is within; ``path`` is a file in memory. Raises OSError."""
+def held(
+    path: str, owner: tuple[int, int] | None = None, *, timeout_s: float = HOLDER_TIMEOUT_S
+) -> Iterator[None]:
+    """Only one process at a time is within; ``path`` is a file in memory. Raises ``StateHeld``, OSError."""
     fd = os.open(path, _MAKING, 0o644)
     try:
         _give(path, owner)
-        fcntl.flock(fd, fcntl.LOCK_EX)
+        if not poll(partial(_try_lock, fd), timeout_s):
+            raise StateHeld(path, timeout_s)
         yield
     finally:
         os.close(fd)
+
+
+def _try_lock(fd: int) -> bool:
+    """Take the exclusive lock of a file; return False if another process has it."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

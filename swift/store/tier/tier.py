@@ -8,6 +8,7 @@ not so.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import time
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from swift.platform.disk import Disk
+from swift.platform.locks import HOLDER_TIMEOUT_S, poll
 from swift.platform.mountwatch import MountWatch
 from swift.platform.regularfiles import read_through_links
 from swift.store.lmdbindex import Index, IndexFailed, IndexReplaced, LmdbIndex
@@ -36,7 +38,13 @@ from swift.store.tier.policy import (
     WriteBudget,
 )
 from swift.store.tier.settings import TierSettings
-from swift.store.tier.shared import TOKEN_BYTES, SessionLost, SharedState, TierSession
+from swift.store.tier.shared import (
+    TOKEN_BYTES,
+    SessionLost,
+    SharedState,
+    StateHeld,
+    TierSession,
+)
 
 CONTROL_FILE = "control.json"
 _TICK_S = 1.0
@@ -110,11 +118,13 @@ class CacheTier:
         #: Directories of the objects of erasure coded policies → archives of one object.
         self.fragments: dict[str, int] = {}
         self._pid = 0
+        #: The process of which a green thread opens the session or the index now.
+        self._opening_pid = 0
         self._member: TierMember | None = None
         self._mounts: Mounts | None = None
         self._devices: dict[str, str] = {}
         self._entries: Entries | None = None
-        self._next_tick_s = self._retry_s = 0.0
+        self._next_tick_s = self._retry_s = self._session_retry_s = 0.0
         self._control_mtime = -1
         #: The last logged reason why changes cannot be taken over.
         self._refusal = ""
@@ -151,12 +161,45 @@ class CacheTier:
         return self._member
 
     def _open_here(self) -> None:
+        """Open a session of this process. Raises OSError."""
+        if not self._is_mine_to_open():
+            if self._pid != os.getpid():
+                raise OSError(errno.EBUSY, "another request is opening it", self.settings.state_path)
+            return
+        try:
+            self._open_session()
+        finally:
+            self._opening_pid = 0
+
+    def _is_mine_to_open(self) -> bool:
+        """Begin to open something unless another green thread does; return False after its attempt.
+
+        Two would each have one, and what is noted in the first is not known to the second.
+        """
+        mine = os.getpid()
+        if self._opening_pid == mine:
+            poll(lambda: self._opening_pid != mine, HOLDER_TIMEOUT_S)
+            return False
+        self._opening_pid = mine
+        return True
+
+    def _open_session(self) -> None:
         if self._member is not None:
             # What a parent opened stays its own; closing it here would close it there.
             self._left_to_parent += [self._member, self._entries, self._mounts]
             self._member.forget()
         self._member = self._entries = None
-        self._member = self.dependencies.open_session(self.settings.state_path, _owner_of(self.settings.path))
+        self._pid = 0
+        if self.dependencies.monotonic() < self._session_retry_s:
+            raise OSError(errno.EBUSY, "another process holds it", self.settings.state_path)
+        try:
+            self._member = self.dependencies.open_session(
+                self.settings.state_path, _owner_of(self.settings.path)
+            )
+        except StateHeld:
+            # Not each request must wait.
+            self._session_retry_s = self.dependencies.monotonic() + self.settings.retry_interval
+            raise
         self._mounts = self.dependencies.mounts()
         self._devices.clear()
         self._retry_s = self._next_tick_s = 0.0
@@ -164,6 +207,13 @@ class CacheTier:
 
     def _open_index(self) -> None:
         member = self.member()
+        if self._is_mine_to_open():
+            try:
+                self._open_index_of(member)
+            finally:
+                self._opening_pid = 0
+
+    def _open_index_of(self, member: TierMember) -> None:
         try:
             index = self.dependencies.open_index(
                 self.settings.path, self.dependencies.disk.boot().id, self.settings.state_path

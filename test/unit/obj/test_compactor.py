@@ -8,11 +8,13 @@ from dataclasses import replace
 import pytest
 
 from swift.obj.compactor import CompactVolume, ObjectCompactor, ObjectCompactorSettings, PunchVolume
+from swift.platform.disk import Disk
 from swift.policy.policy import Policies, Policy
 from swift.store.packed.settings import PackedSettings
 from swift.store.registry import EngineParts, StoreRegistry
 from test.contract.test_store import key_of, put, read, ts
 from test.support.daemons import DaemonFixture
+from test.support.disks import CrampedDisk
 
 PACKED = "egg:swift#replication.packed"
 GOLD = Policy(0, "gold", is_default=True, diskfile_module=PACKED)
@@ -22,7 +24,8 @@ AGE_S = 1000.0
 
 
 class Bench:
-    def __init__(self, root, policies=(GOLD, SILVER), **options):
+    def __init__(self, root, policies=(GOLD, SILVER), *, disk=None, **options):
+        self.disk = disk or Disk()
         self.fixture = DaemonFixture(root)
         self.root = self.fixture.root
         self.fixture.context = replace(self.fixture.context, policies=Policies(list(policies)))
@@ -34,7 +37,7 @@ class Bench:
 
     def registry(self):
         context = self.fixture.context
-        parts = EngineParts(context.devices, context.hasher, context.clock, packed=self.packed)
+        parts = EngineParts(context.devices, context.hasher, context.clock, self.disk, packed=self.packed)
         self.opened.append(StoreRegistry(parts))
         return self.opened[-1]
 
@@ -129,6 +132,20 @@ def test_volumes_in_use_stay_and_the_pass_goes_on(bench):
         "orphans": 0,
         "errors": 0,
     }
+
+
+def test_a_volume_for_whose_copy_there_is_no_room_gets_holes(tmp_path):
+    bench = Bench(tmp_path, disk=CrampedDisk())
+    for at in range(40):
+        bench.put(f"o{at % 4}", at, 200_000)
+    bench.other_process()
+    body, before = read(bench.store, key_of("o0")), max(bench.volumes(), key=lambda each: each.allocated)
+    bench.disk.is_full = True
+    stats = bench.run()["object_compactor_stats"]
+    assert (stats["compacted"], stats["errors"]) == (0, 1) and stats["punched_bytes"] > 5_000_000
+    (after,) = [each for each in bench.volumes() if each.number == before.number]
+    assert after.allocated < before.allocated / 2 and read(bench.store, key_of("o0")) == body
+    bench.close()
 
 
 def age(path, seconds=0):

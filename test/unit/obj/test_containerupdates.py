@@ -39,6 +39,17 @@ def test_an_update_that_fails_is_kept(bench, answer):
     assert len(bench.pendings()) == 1
 
 
+@pytest.mark.parametrize("method", ("PUT", "POST", "DELETE"))
+def test_a_change_whose_row_can_be_neither_sent_nor_saved_is_not_acknowledged(make_bench, method):
+    log = ErrorLog()
+    bench = make_bench(log=log)
+    assert bench.ask("PUT", headers=ASK, body=b"x").status == 201
+    bench.containers.answers[6201] = 507
+    (bench.root / "sda/async_pending").symlink_to("/proc/self/nowhere")
+    assert bench.ask(method, headers=ASK, body=b"y" if method == "PUT" else b"").status == 503
+    assert any("is lost, neither sent nor saved" in sentence for sentence in log.sentences)
+
+
 def test_a_container_server_that_fails_is_told_of_once_for_each_reason_not_with_every_update(make_bench):
     log = ErrorLog()
     bench = make_bench(log=log)

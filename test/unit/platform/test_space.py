@@ -10,20 +10,22 @@ import pytest
 
 from swift.base.errors import NoSpace
 from swift.config.kinds import Reserve
-from swift.platform.devices import PREALLOCATE_FROM_BYTES, SpaceGuard
+from swift.platform.devices import PREALLOCATE_FROM_BYTES, LeastRoom, SpaceGuard
 from swift.platform.disk import Disk
 
 
 class SizedDisk(Disk):
     """A disk of 1000 blocks of 100 bytes, some of them free."""
 
-    def __init__(self, free_blocks, code=0):
+    def __init__(self, free_blocks, code=0, *, inodes=(1000, 1000)):
         self.free = free_blocks
+        self.inodes = inodes
         self.code = code
         self.preallocated = []
 
     def statvfs(self, _path):
-        return SimpleNamespace(f_frsize=100, f_blocks=1000, f_bavail=self.free)
+        files, free = self.inodes
+        return SimpleNamespace(f_frsize=100, f_blocks=1000, f_bavail=self.free, f_files=files, f_favail=free)
 
     def preallocate(self, _fd, size):
         if self.code:
@@ -55,6 +57,51 @@ def test_a_write_must_leave_the_reserve_free(free, reserve, size, fits):
     else:
         with pytest.raises(NoSpace):
             guard(free, reserve).check("/x", size)
+
+
+LEAST = LeastRoom(size_bytes=5000, inodes=20, parts=10)
+SMALLER = LeastRoom(size_bytes=50_000, inodes=500, parts=25)
+
+
+@pytest.mark.parametrize("is_enabled", (False, True))
+@pytest.mark.parametrize(
+    ("free", "reserve", "size", "least", "fits"),
+    [
+        (52, None, 199, LEAST, True),
+        (52, None, 200, LEAST, False),
+        (52, Reserve(0, False), 200, LEAST, False),
+        # A part of a small filesystem.
+        (42, None, 199, SMALLER, True),
+        (42, None, 200, SMALLER, False),
+        (50, None, None, LEAST, True),
+        (49, None, None, LEAST, False),
+    ],
+)
+def test_the_least_room_stays_free_whatever_is_configured(free, reserve, size, least, fits, is_enabled):
+    space = guard(free, reserve, enabled=is_enabled)
+    if fits:
+        space.check("/x", size, least=least)
+    else:
+        with pytest.raises(NoSpace):
+            space.check("/x", size, least=least)
+
+
+@pytest.mark.parametrize(
+    ("inodes", "least", "fits"),
+    [
+        ((1000, 20), LEAST, True),
+        ((1000, 19), LEAST, False),
+        ((1000, 39), SMALLER, False),
+        ((0, 0), LEAST, True),
+    ],
+)
+def test_some_inodes_stay_free_where_they_are_counted(inodes, least, fits):
+    space = SpaceGuard(SizedDisk(900, inodes=inodes), None)
+    if fits:
+        space.check("/x", 100, least=least)
+    else:
+        with pytest.raises(NoSpace, match="inodes"):
+            space.check("/x", 100, least=least)
 
 
 def test_turned_off_means_no_check_and_no_preallocation():

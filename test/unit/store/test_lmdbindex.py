@@ -218,6 +218,37 @@ def test_an_index_without_room_refuses_a_change_and_is_read(object_path):
     index.check()
 
 
+WRITES_WITH_ROOM_FOR_A_PART = """
+import resource, sys
+from swift.store.lmdbindex import IndexFailed, LmdbIndex
+free = int(sys.argv[4])
+index = LmdbIndex(*sys.argv[1:4], free_bytes=lambda _path: free)
+with index.writing() as txn:
+    txn.put(b"k", b"old")
+# The kernel writes up to the limit, as up to the last free block.
+resource.setrlimit(resource.RLIMIT_FSIZE, (index.size_bytes() + 30000, resource.RLIM_INFINITY))
+try:
+    with index.writing() as txn:
+        for number in range(40):
+            txn.put(b"k%d" % number, bytes(4000))
+except IndexFailed as error:
+    print(type(error).__name__, index.get(b"k").decode())
+"""
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(("free", "error"), [(0, "IndexFull"), (1 << 30, "IndexFailed")])
+def test_a_change_with_room_for_a_part_of_it_fails_for_lack_of_room(object_path, free, error):
+    where = [str(object_path.ssd), "this boot", str(object_path.memory), str(free)]
+    found = subprocess.run(
+        [sys.executable, "-c", WRITES_WITH_ROOM_FOR_A_PART, *where],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert found.stdout == f"{error} old\n", found.stderr
+
+
 @pytest.mark.parametrize("is_closed", (False, True))
 def test_a_copy_in_place_of_an_index_is_not_believed(object_path, is_closed):
     index = object_path.open()

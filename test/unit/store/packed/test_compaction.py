@@ -7,7 +7,9 @@ import random
 
 import pytest
 
-from swift.store.api import LIVE, ReadOptions, SyncedVersion
+from swift.base.errors import NoSpace
+from swift.platform.devices import SpaceGuard
+from swift.store.api import DELETED, LIVE, ReadOptions, SyncedVersion
 from swift.store.packed.compaction import Compactor, volume_uses
 from swift.store.packed.device import PackedRules
 from swift.store.packed.record import ALIGNMENT, Kind
@@ -25,6 +27,7 @@ from test.contract.test_store import (
     read,
     ts,
 )
+from test.support.disks import CrampedDisk
 
 KEYS = [key_of(f"o{number}", policy) for number in range(12) for policy in (GOLD, EC)]
 ANY_ARCHIVE = ReadOptions(NOW_S, preferences=[])
@@ -173,6 +176,23 @@ def test_ranges_that_a_compaction_finds_lost_are_noted_and_not_looked_for_in_eac
     again = Compactor(bench.store.core.disk, bench.device).compact(1)
     assert not again.is_removed and not again.copied and "--accept-loss" in again.reason
     assert read(bench.store, KEYS[2]) == b"live"
+
+
+def test_a_device_on_which_bodies_have_no_room_takes_deletions_and_is_not_filled_by_a_compaction(bench):
+    for number in range(12):
+        put(bench.store, key_of(f"o{number}"), ts(NOW_S - 9), os.urandom(8000))
+    bench.reopen()
+    disk = bench.store.core.disk = CrampedDisk(is_full=True, free_blocks=6)
+    bench.store.core.space = SpaceGuard(disk, None)
+    with pytest.raises(NoSpace):
+        put(bench.store, key_of("o0"), ts(NOW_S - 2), b"body")
+    delete(bench.store, key_of("o0"), ts(NOW_S - 1))
+    assert bench.store.stat(key_of("o0"), NOW).kind == DELETED
+    before = len(bench.device.volumes.numbers())
+    with pytest.raises(NoSpace):
+        Compactor(disk, bench.device).compact(2)
+    assert len(bench.device.volumes.numbers()) == before
+    assert all(bench.store.stat(key_of(f"o{number}"), NOW).kind == LIVE for number in range(1, 12))
 
 
 def scan(bench):

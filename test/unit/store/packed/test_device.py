@@ -13,7 +13,9 @@ from swift.base.timestamp import Timestamp
 from swift.store.lmdbindex import IndexBusy, IndexFailed, IndexFull
 from swift.store.packed import rows
 from swift.store.packed.changes import Change, Update
+from swift.store.packed.compaction import Compactor
 from swift.store.packed.device import PackedDevice, PackedRules
+from swift.store.packed.entry import META_SPACE
 from swift.store.packed.record import ALIGNMENT, Header, Kind, Record, Reference
 from test.sim.packedworld import Machine, NestedBatches, Process, broken, entries_in, no_space
 from test.sim.powercut import SimulatedDisk
@@ -451,6 +453,36 @@ def test_an_index_of_other_volumes_is_made_again(bench):
     other.put(2)
     assert other.seconds() == [2] == other.made_again()
     assert any("other volumes" in notice for notice in other.notices)
+
+
+@pytest.mark.parametrize("is_first_use", (False, True))
+def test_a_volume_of_another_device_in_place_of_one_is_noticed_and_none_of_its_records_used(
+    bench, is_first_use
+):
+    bench.put(1)
+    if is_first_use:
+        # The index is of a release that did not note nonces; the device was opened once since.
+        for key in [key for key in bench.machine.file.kept if key.startswith(META_SPACE + b"n")]:
+            del bench.machine.file.kept[key]
+        bench.kill()
+        bench.open()
+    bench.kill()
+    other = Bench()
+    for second in (2, 3, 4):
+        other.put(second)
+    path, disk, theirs = f"{TOP}/packed/00000001.volume", bench.machine.disk, other.machine.disk
+    fd = theirs.open(path, os.O_RDONLY)
+    content = theirs.pread(fd, 1 << 20, 0)
+    disk.unlink(path)
+    copy = disk.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    disk.pwrite(copy, content, 0)
+    disk.close(copy)
+    bench.open()
+    assert ["is not the volume that was indexed" in notice for notice in bench.notices] == [True]
+    assert bench.seconds() == [1]
+    assert bench.put(5).volume == 2
+    report = Compactor(disk, bench.process()).compact(1)
+    assert report.reason == "it is not the volume that was indexed" and disk.stat(path).st_size
 
 
 @pytest.mark.parametrize("failure", (IndexFailed("no index"), ConfigError("another index")))

@@ -9,9 +9,10 @@ import pytest
 
 from swift.base.errors import ConfigError
 from swift.platform.disk import Disk
-from swift.store.lmdbindex import IndexFailed, IndexReplaced, opening_failed
+from swift.store.lmdbindex import IndexBusy, IndexFailed, IndexReplaced, opening_failed
 from swift.store.packed.opening import DeviceIndex, IndexInUse, IndexOpening
 from swift.store.packed.settings import PackedSettings
+from swift.store.tier.shared import StateHeld, held
 
 
 def opened(root, memory="memory", boot="boot"):
@@ -177,3 +178,36 @@ def test_a_damaged_place_of_an_index_is_told_in_one_line_of_printable_characters
         opened(tmp_path)
     assert str(raised.value).isprintable()
     index.close()
+
+
+@pytest.mark.parametrize("name", ("closing", "index.lock"))
+def test_an_index_that_a_stopped_process_opens_or_closes_is_refused(tmp_path, name):
+    index = opened(tmp_path)
+    with held(str(tmp_path / "memory" / name)):
+        with pytest.raises(IndexBusy, match="more than 0.1 s"):
+            DeviceIndex(
+                str(tmp_path / "index"),
+                "boot",
+                str(tmp_path / "memory"),
+                str(tmp_path / "packed"),
+                timeout_s=0.1,
+            )
+        assert index.get(b"key") is None
+    opened(tmp_path).close()
+    index.close()
+
+
+def test_a_device_whose_index_is_refused_once_is_refused_sooner_until_it_is_free(tmp_path):
+    settings = PackedSettings(state_path=str(tmp_path / "state"))
+    directory = tmp_path / "sda/packed"
+    directory.mkdir(parents=True)
+    opening = IndexOpening(settings, Disk(), holder_timeout_s=0.5)
+    opening(str(directory)).close()
+    (lock,) = (tmp_path / "state").rglob("closing")
+    with held(str(lock)):
+        for seconds in ("0.5", "0.25"):
+            with pytest.raises(IndexBusy, match=f"more than {seconds} s"):
+                opening(str(directory))
+        with pytest.raises(StateHeld), opening.unused(str(directory)):
+            pass
+    opening(str(directory)).close()

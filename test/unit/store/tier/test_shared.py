@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from swift.store.tier import shared
-from swift.store.tier.shared import SessionLost, SharedState, TierSession, held, reports_in
+from swift.store.tier.shared import SessionLost, SharedState, StateHeld, TierSession, held, reports_in
 
 #: Opens a session, says so, and lives until its input ends.
 ANOTHER = """
@@ -175,3 +175,14 @@ def test_one_process_at_a_time_is_within(tmp_path):
         with pytest.raises(subprocess.TimeoutExpired):
             waiting.wait(1.5)
     assert waiting.communicate(timeout=60)[0] == "within\n"
+
+
+def test_a_session_is_refused_while_a_stopped_process_opens_or_closes_one(folder):
+    session = TierSession(folder)
+    left = []
+    with held(f"{folder}/lock"):
+        with pytest.raises(StateHeld, match="more than 1 s"):
+            TierSession(folder)
+        session.close(left.append)
+    assert left == [False] and not os.listdir(f"{folder}/sessions")
+    assert TierSession(folder).is_first

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import pytest
 
+from swift import green
 from swift.aio.xfs import make_image, mount_image, unmount_image
 from swift.base.clock import ManualClock
 from swift.platform.devices import Devices, SpaceGuard
@@ -21,14 +22,16 @@ from swift.store.api import ABSENT, DELETED, LIVE, Location
 from swift.store.core import EngineCore
 from swift.store.engine import FileStore
 from swift.store.errors import HashCollision
+from swift.store.lmdbindex import LmdbIndex
 from swift.store.relink import Splitter, target_partition
 from swift.store.tier.figures import hit_rate
 from swift.store.tier.policy import CLASSES, MODES
 from swift.store.tier.settings import option_of
+from swift.store.tier.shared import StateHeld, TierSession
 from swift.store.tier.store import TierStore
 from swift.store.tier.tier import CONTROL_FILE, CacheTier, TierDependencies
 from test.contract.test_store import EC, GOLD, HASHER, NOW, NOW_S, delete, key_of, post, put, read, ts
-from test.support.tiers import tier_settings
+from test.support.tiers import make_tier, tier_settings
 
 
 class CountingDisk(Disk):
@@ -392,6 +395,47 @@ def test_what_the_processes_share_must_be_theirs(node, how):
     assert store.stat(key_of(), NOW).kind == ABSENT
     assert not list((node.root / "elsewhere").glob("*"))
     assert how != "a file" or state.read_text() == "precious"
+
+
+def test_a_session_that_a_stopped_process_prevents_is_not_waited_for_by_each_request(tmp_path):
+    now_s, attempts = [100.0], []
+
+    def open_session(directory, owner):
+        attempts.append(now_s[0])
+        if len(attempts) == 1:
+            raise StateHeld(directory, 1.0)
+        return TierSession(directory, owner)
+
+    tier = make_tier(tmp_path, open_session=open_session, monotonic=lambda: now_s[0])
+    for _ in range(3):
+        with pytest.raises(OSError, match="another process has held it|another process holds it"):
+            tier.entries()
+    assert attempts == [100.0]
+    now_s[0] += tier.settings.retry_interval
+    assert tier.entries() is not None
+    tier.close()
+
+
+@pytest.mark.parametrize("opened", ("session", "index"))
+def test_requests_that_come_while_one_opens_the_tier_wait_for_it(tmp_path, opened):
+    attempts = []
+
+    def slowly(make, name):
+        def open_it(*where):
+            attempts.append(name)
+            for _ in range(3):
+                green.sleep(0)
+            return make(*where)
+
+        return open_it
+
+    how = {"session": {"open_session": slowly(TierSession, "session")}, "index": {}}[opened]
+    how = how or {"open_index": slowly(LmdbIndex, "index")}
+    tier = make_tier(tmp_path, **how)
+    first, *others = green.gather([tier.entries] * 3)
+    assert first is not None and all(each is first for each in others)
+    assert attempts == [opened]
+    tier.close()
 
 
 def test_an_index_that_cannot_be_read_any_more_fails_no_request(node):
