@@ -4,7 +4,7 @@
 (``cluster.placement``) give it last, and any success ends its avoidance. Besides, one request at a time is
 sent to it as a probe: a second after it was avoided, then after two, four and so on, up to the configured
 interval. A server that could not be reached is tried every ``UNREACHABLE_PAUSE_S`` at least: during a rolling
-restart it gets new objects before the next server stops, and all copies of one are not on few servers.
+restart it gets new objects before the next server stops, so that one server does not have all their copies.
 
 *Unresponsive* nodes have responded to nothing for ``UNRESPONSIVE_S``, whatever they were sent: servers that
 are stopped, cut off, or wait for a disk that hangs. They still accept connections, so each request would cost

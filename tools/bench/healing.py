@@ -328,7 +328,7 @@ class HealingSite:
         return part, [(part + row) % NODES for row in range(replicas)]
 
     def copies(self, numbers: Iterable[int]) -> int:
-        """How many of these replicated objects node 0 has."""
+        """Return the number of these replicated objects that node 0 has."""
         return self._found("r", numbers, REPLICAS, "0")
 
     def archives(self, count: int) -> int:
@@ -399,7 +399,7 @@ def measure(root: Path, peer: Path | None, args: argparse.Namespace) -> dict[str
                 cpu_s, wall_s = field.once("object-replicator", others, method)
                 _check(field.copies(sample), len(sample), f"refilled by {method}")
                 found[f"refill by {method}"] = HealingFigure(args.refill, cpu_s, wall_s)
-            # What does without rsync is compared with either.
+            # The packed engine needs no rsync: it is compared with either method.
             found.setdefault("refill by rsync", found["refill by ssync"])
             return found
         copies = field.fill(args.objects, args.size)

@@ -118,10 +118,13 @@ class Compactor:
         if not accepts_loss and any(end > ALIGNMENT for _begin, end in known):
             report.reason = _loss(known)
             return report
+        report.reason = self._why_unopened(number)
+        if report.reason:
+            if accepts_loss:
+                self._remove_empty(number, report)
+            return report
         volume = self._lock(number, report)
         if volume is None:
-            if report.reason and accepts_loss:
-                self._remove_empty(number, report)
             return report
         # Records that never count: what they say of others is wrong.
         refused = self._device.read_index(lambda index, _spaces: rows.unwanted_units(index, number))
@@ -142,20 +145,22 @@ class Compactor:
             self._remove_empty(number, report)
         return report
 
-    def _lock(self, number: int, report: CompactionReport) -> OpenVolume | None:
-        """Return a locked volume; None with a reason if it is not to be compacted."""
+    def _why_unopened(self, number: int) -> str:
+        """Return the reason for which a volume cannot be opened; empty if it can."""
         try:
             self._device.volumes.open_anew(number)
         except FileNotFoundError:
-            report.reason = "it is gone"
-            return None
+            return "it is gone"
         except Damaged as error:
-            report.reason = str(error)
-            return None
+            return str(error)
+        return ""
+
+    def _lock(self, number: int, report: CompactionReport) -> OpenVolume | None:
+        """Return a locked volume; None with a reason if it must stay as it is, whatever loss is accepted."""
         volume = self._device.volumes.lock(number)
         if volume is None:
             report.reason = "a process appends to it; compact it when the process has filled or closed it"
-        elif self._device.read_index(partial(_is_foreign, volume)):
+        elif self._device.is_foreign(volume):
             report.reason = "it is not the volume that was indexed"
             return None
         return volume
@@ -379,10 +384,6 @@ class Compactor:
 
     def __repr__(self) -> str:
         return f"Compactor({self._device!r})"
-
-
-def _is_foreign(volume: OpenVolume, index: Index, _spaces: Spaces) -> bool:
-    return rows.is_foreign(index, volume.number, volume.nonce)
 
 
 def _loss(ranges: list[tuple[int, int]]) -> str:

@@ -481,7 +481,7 @@ class PackedDevice:
                 # The next process that opens the device indexes the records that a killed one left there.
                 if volume is None or now.is_closed or now.end < ALIGNMENT or has_tail(volume, now.end):
                     continue
-                if self.read_index(partial(_is_foreign, volume)):
+                if self.is_foreign(volume):
                     continue
                 appender = Appender(self.disk, volume, end=now.end, volume_bytes=self.rules.volume_bytes)
             except OSError as error:
@@ -490,6 +490,10 @@ class PackedDevice:
             if appender.has_room(length):
                 return appender
         return None
+
+    def is_foreign(self, volume: OpenVolume) -> bool:
+        """Return True if another volume of this number was indexed. Raises OSError."""
+        return self.read_index(lambda index, _: rows.is_foreign(index, volume.number, volume.nonce))
 
     def _new_volume(self) -> Appender:
         # Numbers of volumes that an operator removed must not come again either.
@@ -551,10 +555,6 @@ class PackedDevice:
 def _unusable(path: str, failure: Exception | None) -> OSError:
     """Return the error of a device whose index cannot be used: it counts as a failing device."""
     return OSError(errno.EIO, f"the index cannot be used: {failure}", path)
-
-
-def _is_foreign(volume: OpenVolume, index: Index, _spaces: Spaces) -> bool:
-    return rows.is_foreign(index, volume.number, volume.nonce)
 
 
 def _volume_row(number: int, index: Index, _spaces: Spaces) -> rows.VolumeRow:

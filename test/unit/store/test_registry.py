@@ -27,11 +27,11 @@ def test_policies_without_a_module_share_the_filesystem_engine(registry):
 
 
 def test_an_unknown_module_is_a_configuration_error(registry):
-    installed = "'egg:nobody#knows' .*installed are .*egg:swift#replication.packed"
+    installed = "'egg:absent#engine' .*installed are .*egg:swift#replication.packed"
     with pytest.raises(ConfigError, match=f"swift.conf: diskfile_module {installed}"):
-        registry.engine(Policy(2, "c", diskfile_module="egg:nobody#knows"))
+        registry.engine(Policy(2, "c", diskfile_module="egg:absent#engine"))
     with pytest.raises(ConfigError) as raised:
-        load_factory("egg:nobody#knows")
+        load_factory("egg:absent#engine")
     assert str(raised.value).count("replication.packed") == 1
 
 
@@ -61,7 +61,7 @@ def test_wrappers_are_put_around_every_engine_the_first_outermost(tmp_path):
 
 def test_an_unknown_wrapper_is_a_configuration_error(tmp_path):
     parts = EngineParts(
-        Devices(str(tmp_path)), PathHasher(b"p"), ManualClock(), wrappers=("egg:nobody#knows",)
+        Devices(str(tmp_path)), PathHasher(b"p"), ManualClock(), wrappers=("egg:absent#engine",)
     )
-    with pytest.raises(ConfigError, match=r"store_wrappers 'egg:nobody#knows'"):
+    with pytest.raises(ConfigError, match=r"store_wrappers 'egg:absent#engine'"):
         StoreRegistry(parts)

@@ -256,6 +256,16 @@ def test_a_volume_with_a_live_record_that_a_scan_does_not_find_stays(bench):
     assert not report.is_removed and "were not found" in report.reason
 
 
+def test_a_volume_in_use_stays_and_says_so_though_loss_is_accepted(bench):
+    """The next record may be on its way into it."""
+    put(bench.store, KEYS[0], ts(NOW_S), b"x" * 500)
+    bench.store.maintenance.remove_partition("sda", KEYS[0].partition, KEYS[0].policy)
+    (number,) = bench.device.volumes.numbers()
+    report = Compactor(bench.store.core.disk, bench.device).compact(number, accepts_loss=True)
+    assert not report.is_removed and "appends to it" in report.reason
+    assert bench.device.volumes.numbers() == [number]
+
+
 def test_large_dead_bodies_become_holes(bench):
     bench.store.devices.rules = PackedRules(1 << 20, 8 << 20)
     bench.reopen_rules = None
