@@ -174,6 +174,7 @@ def test_with_keep_an_interrupted_run_leaves_what_it_made_and_says_so(cluster, l
     cluster.request("DELETE", left[0])
 
 
+@pytest.mark.long
 def test_wrong_bytes_are_found(cluster, load, tmp_path):
     (tmp_path / "w.toml").write_text(READS.replace("seconds = 2", "seconds = 10"))
     running = load.started("run", "w.toml", "--verify", "--format", "json")
@@ -199,7 +200,10 @@ def test_wrong_bytes_are_found(cluster, load, tmp_path):
         (("run", "bad.xml"), {}, "bad.xml:3: <work>: type juggle is not known"),
         (("run", "none.toml"), {}, "no built-in workload"),
         (("run", "SmlRead", "--html", "no/such/folder.html"), {}, "cannot be written"),
-        (("run", "SmlRead", "--distributed", "tcp://127.0.0.1:1"), {}, "no scheduler at"),
+        pytest.param(
+            *(("run", "SmlRead", "--distributed", "tcp://127.0.0.1:1"), {}, "no scheduler at"),
+            marks=pytest.mark.long,
+        ),
         (("compare", "bad.toml", "bad.toml"), {}, "no result of swift-load"),
     ],
 )
@@ -299,6 +303,7 @@ def test_every_operation_is_done_by_s3_too_and_leaves_nothing(cluster, load, tmp
     assert found["left"] == "" and containers(cluster) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["SmlRead", "LrgWrite"])
 def test_built_in_workloads_run_by_s3(cluster, load, name):
     words = ("--seconds", "1", "--clients", "2", "--processes", "1", "--format", "json")
@@ -335,6 +340,7 @@ def secured(cluster, tmp_path_factory):
     front.stop()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("api", ["swift", "s3"])
 def test_a_load_goes_over_https(cluster, load, tmp_path, secured, api):
     address, certificate = secured

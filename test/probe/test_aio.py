@@ -373,6 +373,7 @@ def test_a_filesystem_without_user_attributes_is_refused_at_once(aio, without_at
     assert command.processes() == {}
 
 
+@pytest.mark.long
 def test_devices_on_xfs_images_are_mounted_and_unmounted(aio):
     if os.geteuid() != 0 or shutil.which("mkfs.xfs") is None:
         pytest.skip("needs root and mkfs.xfs")

@@ -66,6 +66,7 @@ def names(cluster):
     return [row["name"] for row in json.loads(answer.body)] if answer.status == 200 else []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "kind",
     [

@@ -6,6 +6,8 @@ import sqlite3
 import time
 from pathlib import Path
 
+import pytest
+
 from swift.base.hashing import PathHasher
 from swift.config.cluster import read_cluster_config
 from swift.ring.ring import Ring
@@ -90,6 +92,7 @@ def quicken(cluster):
         cluster.restart(f"daemons-{number}")
 
 
+@pytest.mark.long
 def test_replicas_end_equal_though_everybody_is_killed_now_and_then(own_cluster):
     assert own_cluster.request("PUT", CONTAINER).status == 201
     quicken(own_cluster)
@@ -136,6 +139,7 @@ def attempted(cluster, number):
         return None
 
 
+@pytest.mark.long
 def test_an_emptied_device_gets_its_databases_though_nothing_happens_to_them(own_cluster):
     names = [f"kept{n}" for n in range(5)]
     for name in names:

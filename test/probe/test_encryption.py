@@ -61,6 +61,7 @@ def clusters(tmp_path):
         near.stop()
 
 
+@pytest.mark.long
 def test_a_container_is_copied_between_clusters_that_encrypt_with_other_keys(clusters):
     near, far = clusters
     key = {"X-Container-Sync-Key": "secret"}
@@ -101,6 +102,7 @@ def test_a_container_is_copied_between_clusters_that_encrypt_with_other_keys(clu
     assert "Traceback" not in near.log_text() + far.log_text()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", ["gold", "ec"])
 def test_encrypted_objects_expire_and_newer_ones_stay(tmp_path, policy):
     cluster = make_encrypted(tmp_path / "aio", b"x", nodes=3, ec="2+1")

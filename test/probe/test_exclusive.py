@@ -155,6 +155,7 @@ def count_up(live, policy):
     return writers, kills
 
 
+@pytest.mark.long
 @pytest.mark.timeout(max(300, 4 * SECONDS))
 @pytest.mark.parametrize("policy", ["gold", "ec"])
 def test_no_update_is_lost_among_sixteen_that_count_up_while_nodes_are_killed(live, policy):

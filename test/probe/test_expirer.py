@@ -31,6 +31,7 @@ def queued(cluster):
     return left
 
 
+@pytest.mark.long
 def test_expired_objects_go_and_others_stay(cluster):
     soon = str(int(time.time()) + 3)
     assert cluster.request("PUT", "c/soon ä", headers={"X-Delete-At": soon}, body=b"x").status == 201
@@ -49,6 +50,7 @@ def test_expired_objects_go_and_others_stay(cluster):
     assert "Traceback" not in cluster.log_text()
 
 
+@pytest.mark.long
 def test_segments_that_a_client_left_to_the_expirer_go(cluster):
     assert cluster.request("PUT", "c/segment", body=b"x" * 10).status == 201
     manifest = json.dumps([{"path": "/c/segment"}]).encode()

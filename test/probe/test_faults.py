@@ -248,6 +248,7 @@ def kill_in_turn(cluster, seconds):
         time.sleep(0.6)
 
 
+@pytest.mark.long
 def test_kill_9_of_any_server_under_load_loses_and_resurrects_nothing(tuned_cluster):
     cluster = tuned_cluster(error_suppression_interval=0.5)
     assert cluster.request("PUT", "load").status == 201

@@ -44,6 +44,7 @@ def world(root):
     print(made.times)
 
 
+@pytest.mark.long
 def test_pages_about_one_host(world):
     world.add_host(NODES[0])
     for page in ONE_HOST:

@@ -112,6 +112,7 @@ def test_nothing_is_stopped_when_a_configuration_is_no_good(node, command, servi
     assert node.init("account-server", "account-auditor", "status").returncode == 0
 
 
+@pytest.mark.long
 def test_groups_are_well_on_a_node_that_runs_a_part_of_them(node):
     started = node.init("all", "start")
     assert started.returncode == 0

@@ -121,6 +121,7 @@ class Killer(threading.Thread):
             self.kills[name.partition("-")[0]] += 1
 
 
+@pytest.mark.long
 @pytest.mark.timeout(max(300, 10 * RACES))
 def test_an_upload_has_one_end_whatever_is_killed(live):
     killer = Killer(live)

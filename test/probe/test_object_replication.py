@@ -84,6 +84,7 @@ def strangers(cluster):
     ]
 
 
+@pytest.mark.long
 def test_rot_that_the_auditor_finds_is_repaired_by_the_replicator(cluster):
     assert cluster.request("PUT", "rot").status == 201
     body = os.urandom(50_000)

@@ -74,6 +74,7 @@ def server(tmp_path):
     made.kill()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(180 + 10 * KILLS)
 def test_killed_during_compaction_a_packed_device_keeps_what_was_acknowledged(server):
     chooser, go = random.Random(KILLS), threading.Event()

@@ -21,6 +21,7 @@ def living(cluster):
     return [each for each in cluster.stored(suffix="") if not each.name.endswith(".ts")]
 
 
+@pytest.mark.long
 def test_a_deleted_account_is_emptied_by_the_daemons_though_servers_were_dead(cluster):
     for policy in ("gold", "ec"):
         for number in range(3):

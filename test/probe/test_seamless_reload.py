@@ -180,6 +180,7 @@ def _can_connect(port):
         return sock.connect_ex(("127.0.0.1", port)) == 0
 
 
+@pytest.mark.long
 def test_a_proxy_reloads_without_losing_a_request(own_cluster):
     pid, stop, seen = own_cluster.pid("proxy"), threading.Event(), Counter()
     assert own_cluster.request("PUT", "c").status == 201

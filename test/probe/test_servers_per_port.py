@@ -111,6 +111,7 @@ def test_every_port_of_the_rings_is_served_by_its_own_workers(node):
     assert node.serves(0)
 
 
+@pytest.mark.long
 def test_a_reload_loses_no_request_at_any_port(node):
     node.await_true(lambda: node.serves(0) and node.serves(1), "both ports answer")
     node.await_true(lambda: len(node.workers()) == 4, "two workers a port")

@@ -99,6 +99,7 @@ def surely_listing(cluster):
     return cluster
 
 
+@pytest.mark.long
 def test_every_acknowledged_name_is_listed_while_a_container_is_split_and_servers_are_away(surely_listing):
     cluster, there, turn = surely_listing, set(), 0
     fill(cluster)

@@ -28,6 +28,7 @@ def cluster(tmp_path):
     live.stop()
 
 
+@pytest.mark.long
 def test_no_request_waits_until_a_silent_server_has_timed_out(cluster):
     names = [f"{box}/o{number}" for box in ("gold", "ec") for number in range(12)]
     for box in ("gold", "ec"):
@@ -53,6 +54,7 @@ def test_no_request_waits_until_a_silent_server_has_timed_out(cluster):
     assert "Traceback" not in cluster.log_text()
 
 
+@pytest.mark.long
 def test_a_silent_server_is_asked_again_when_it_answers(cluster):
     assert cluster.request("PUT", "gold").status == 201
     with cluster.stopped(*STOPPED):

@@ -57,6 +57,7 @@ def test_shards_that_are_all_small_go_into_the_root(sim, split):
         assert "shrinking_found" not in split.run(**FEW)
 
 
+@pytest.mark.long
 def test_the_last_shards_go_into_the_root_one_after_the_other(sim, split):
     for name in NAMES[4:]:
         assert sim("DELETE", f"/a/c/{name}").status == 204

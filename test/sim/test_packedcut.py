@@ -356,6 +356,7 @@ class Chance:
         self.world.lose_index()
 
 
+@pytest.mark.long
 def test_random_lives_of_several_processes_lose_nothing():
     states, seed = 0, int(os.environ.get("SWIFT_PACKED_CUT_SEED", 0))
     others = sum(COUNTED.values())

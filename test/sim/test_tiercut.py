@@ -404,8 +404,15 @@ STORIES = [story for story in plain.STORIES if story not in (plain.partition_mad
 MODES = ("write-through", "write-around", "write-only")
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+def stories_by_mode():
+    """Each story in each mode; ``bin/test`` alone tries each in one of them."""
+    for number, story in enumerate(STORIES):
+        for turn, mode in enumerate(MODES):
+            marks = () if turn == number % len(MODES) else pytest.mark.long
+            yield pytest.param(story, mode, id=f"{story.__name__}-{mode}", marks=marks)
+
+
+@pytest.mark.parametrize(("story", "mode"), stories_by_mode())
 def test_whatever_is_left_of_the_ssd_a_reader_finds_what_the_disk_has(story, mode):
     tell(story, mode, limit=max(3, WANTED // 2000))
     assert COUNTED[story.__name__, mode] > 0
