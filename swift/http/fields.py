@@ -26,22 +26,22 @@ _TO_NODE, _FROM_NODE, _BOTH_WAYS, _INSIDE, _STORED, _FILTERS = Direction
 
 BACKEND = _declare_header("x-backend", _TEXT, _INSIDE, "Prefix of all headers between servers.")
 ACCOUNT_SYSMETA = _declare_header(
-    "x-account-sysmeta-", _TEXT, _STORED, "Prefix of what filters store with an account."
+    "x-account-sysmeta-", _TEXT, _STORED, "Prefix of metadata that filters store with an account."
 )
 CONTAINER_SYSMETA = _declare_header(
-    "x-container-sysmeta-", _TEXT, _STORED, "Prefix of what filters store with a container."
+    "x-container-sysmeta-", _TEXT, _STORED, "Prefix of metadata that filters store with a container."
 )
 OBJECT_SYSMETA = _declare_header(
     "x-object-sysmeta-",
     _TEXT,
     _STORED,
-    "Prefix of what filters store with an object's data; a POST keeps it.",
+    "Prefix of metadata that filters store with an object's data; a POST keeps it.",
 )
 OBJECT_TRANSIENT_SYSMETA = _declare_header(
     "x-object-transient-sysmeta-",
     _TEXT,
     _STORED,
-    "Prefix of what filters store with an object's metadata; a POST replaces it.",
+    "Prefix of metadata that filters store with an object's metadata; a POST replaces it.",
 )
 
 #: Names with these beginnings are internal.
@@ -62,7 +62,7 @@ CONTAINER_PARTITION = _declare_header(
     "x-container-partition", _NUMBER, _TO_NODE, "The container's partition."
 )
 CONTAINER_ROOT_DB_STATE = _declare_header(
-    "x-container-root-db-state", _TEXT, _TO_NODE, "How far the sharding of the root container is."
+    "x-container-root-db-state", _TEXT, _TO_NODE, "Sharding state of the root container."
 )
 DELETE_AT_HOST = _declare_header("x-delete-at-host", _LIST, _TO_NODE, "The nodes of the expirer's queue.")
 DELETE_AT_DEVICE = _declare_header("x-delete-at-device", _LIST, _TO_NODE, "Their devices.")
@@ -88,7 +88,7 @@ SYSMETA_QUOTA = _declare_header(
     "x-account-sysmeta-quota-",
     _NUMBER,
     _STORED,
-    "Prefix (bytes, count, bytes-policy-INDEX, count-policy-INDEX): what the account may hold.",
+    "Prefix (bytes, count, bytes-policy-INDEX, count-policy-INDEX): limit of the account.",
 )
 SYSMETA_ACCOUNT_QUOTED_ETAGS = _declare_header(
     "x-account-sysmeta-rfc-compliant-etags", _FLAG, _STORED, "ETags of its objects are shown in quotes."
@@ -118,10 +118,10 @@ SYSMETA_SHARD_CONTEXT = _declare_header(
     "x-container-sysmeta-shard-context-",
     _JSON,
     _STORED,
-    "Prefix: how far the rows of a database, named behind it, were brought to shards.",
+    "Prefix before a database id: progress of moving its rows to shards.",
 )
 SYSMETA_VERSIONS_LOCATION = _declare_header(
-    "x-container-sysmeta-versions-location", _TEXT, _STORED, "The container that keeps former objects."
+    "x-container-sysmeta-versions-location", _TEXT, _STORED, "The container of previous versions."
 )
 SYSMETA_VERSIONS_MODE = _declare_header(
     "x-container-sysmeta-versions-mode", _TEXT, _STORED, "stack or history: what a deletion does."
@@ -146,10 +146,10 @@ SYSMETA_EC_SCHEME = _declare_header(
     "x-object-sysmeta-ec-scheme", _TEXT, _STORED, "The erasure code, as PyECLib names it."
 )
 SYSMETA_EC_SEGMENT_SIZE = _declare_header(
-    "x-object-sysmeta-ec-segment-size", _NUMBER, _STORED, "How the object was cut, bytes."
+    "x-object-sysmeta-ec-segment-size", _NUMBER, _STORED, "Size of a segment, bytes."
 )
 SYSMETA_EC_FRAG_INDEX = _declare_header(
-    "x-object-sysmeta-ec-frag-index", _NUMBER, _STORED, "Which fragments an archive has."
+    "x-object-sysmeta-ec-frag-index", _NUMBER, _STORED, "The fragment index of an archive."
 )
 SYSMETA_UPDATE_OVERRIDE = _declare_header(
     "x-object-sysmeta-container-update-override-",
@@ -172,10 +172,13 @@ SYSMETA_SEGMENTS_CONTAINER = _declare_header(
     "The hidden container of the parts of a container's objects, percent-quoted (ours).",
 )
 SYSMETA_S3_OBJECT = _declare_header(
-    "x-object-sysmeta-s3api-", _TEXT, _STORED, "Prefix of what the S3 API stores with an object's data."
+    "x-object-sysmeta-s3api-",
+    _TEXT,
+    _STORED,
+    "Prefix of metadata that the S3 API stores with an object's data.",
 )
 SYSMETA_S3_BUCKET = _declare_header(
-    "x-container-sysmeta-s3api-", _TEXT, _STORED, "Prefix of what the S3 API stores with a bucket."
+    "x-container-sysmeta-s3api-", _TEXT, _STORED, "Prefix of metadata that the S3 API stores with a bucket."
 )
 
 
@@ -209,7 +212,10 @@ SYSMETA_S3_OBJECT_LOCK = _declare_header(
     "x-container-sysmeta-s3api-object-lock", _FLAG, _STORED, "Objects of the container may be locked (ours)."
 )
 SYSMETA_S3_LOCK_RULE = _declare_header(
-    "x-container-sysmeta-s3api-lock-rule", _TEXT, _STORED, "What locks new objects of a bucket get (ours)."
+    "x-container-sysmeta-s3api-lock-rule",
+    _TEXT,
+    _STORED,
+    "Default retention of new objects of a bucket (ours).",
 )
 SYSMETA_S3_REGISTERED = _declare_header(
     "x-container-sysmeta-s3api-registered",
@@ -218,7 +224,10 @@ SYSMETA_S3_REGISTERED = _declare_header(
     "The lifecycle daemon knows of the container of parts (ours).",
 )
 BACKEND_OBJECT_LOCK = _declare_header(
-    "x-backend-object-lock", _LIST, _BOTH_WAYS, "Locks are to be looked at, and what is allowed (ours)."
+    "x-backend-object-lock",
+    _LIST,
+    _BOTH_WAYS,
+    "Object locks are enforced; the value lists what the caller may bypass (ours).",
 )
 
 BACKEND_LOOSE_LINK = _declare_header(
@@ -238,21 +247,17 @@ SYSMETA_S3_BUCKET_TAGGING = _declare_bucket_header("tagging", "The tags of a buc
 SYSMETA_S3_BUCKET_POLICY = _declare_bucket_header(
     "policy", "Its policy, packed; continued in -1 to -4 (ours)."
 )
-SYSMETA_S3_BUCKET_CORS = _declare_bucket_header(
-    "cors", "Its rules for other origins, stored in the same way (ours)."
-)
+SYSMETA_S3_BUCKET_CORS = _declare_bucket_header("cors", "Its CORS rules, stored in the same way (ours).")
 SYSMETA_S3_BUCKET_WEBSITE = _declare_bucket_header("website", "Its web site, stored in the same way (ours).")
 SYSMETA_S3_BUCKET_LOGGING = _declare_bucket_header(
-    "logging", "Bucket and beginning of keys of its log (ours)."
+    "logging", "Target bucket and key prefix of its access log (ours)."
 )
 SYSMETA_S3_BUCKET_BLOCK = _declare_bucket_header(
-    "public-access-block", "What its access block blocks (ours).", _LIST
+    "public-access-block", "The settings of its public access block (ours).", _LIST
 )
-SYSMETA_S3_BUCKET_OWNERSHIP = _declare_bucket_header("ownership", "Who owns its objects (ours).")
-SYSMETA_S3_BUCKET_PAYER = _declare_bucket_header("payer", "Who pays for requests to it: Requester (ours).")
-SYSMETA_SYMLINK = _declare_header(
-    "x-object-sysmeta-symlink-", _TEXT, _STORED, "Prefix of where a link leads."
-)
+SYSMETA_S3_BUCKET_OWNERSHIP = _declare_bucket_header("ownership", "Owner of its objects (ours).")
+SYSMETA_S3_BUCKET_PAYER = _declare_bucket_header("payer", "Payer of requests to it: Requester (ours).")
+SYSMETA_SYMLINK = _declare_header("x-object-sysmeta-symlink-", _TEXT, _STORED, "Prefix of a link's target.")
 SYSMETA_SYMLINK_TARGET = _declare_header(
     "x-object-sysmeta-symlink-target", _TEXT, _STORED, "Container and object, percent-quoted."
 )
@@ -260,7 +265,7 @@ SYSMETA_SYMLINK_TARGET_ACCOUNT = _declare_header(
     "x-object-sysmeta-symlink-target-account", _TEXT, _STORED, "Their account, if it is another one."
 )
 SYSMETA_SYMLINK_TARGET_ETAG = _declare_header(
-    "x-object-sysmeta-symlink-target-etag", _TEXT, _STORED, "What the target's ETag must be."
+    "x-object-sysmeta-symlink-target-etag", _TEXT, _STORED, "Required ETag of the target."
 )
 SYSMETA_SYMLINK_TARGET_BYTES = _declare_header(
     "x-object-sysmeta-symlink-target-bytes", _NUMBER, _STORED, "The target's size when the link was made."
@@ -284,7 +289,7 @@ SYSMETA_VERSIONS_SYMLINK = _declare_header(
     "The link leads to the current version of the object.",
 )
 SYSMETA_CRYPTO = _declare_header(
-    "x-object-sysmeta-crypto-", _TEXT, _STORED, "Prefix of what is needed to decrypt an object."
+    "x-object-sysmeta-crypto-", _TEXT, _STORED, "Prefix of the encryption metadata of an object."
 )
 SYSMETA_CRYPTO_BODY_META = _declare_header(
     "x-object-sysmeta-crypto-body-meta", _JSON, _STORED, "The wrapped key of the body, and its cipher."
@@ -293,7 +298,7 @@ SYSMETA_CRYPTO_ETAG = _declare_header(
     "x-object-sysmeta-crypto-etag", _TEXT, _STORED, "The ETag of the plain body, encrypted."
 )
 SYSMETA_CRYPTO_ETAG_MAC = _declare_header(
-    "x-object-sysmeta-crypto-etag-mac", _TEXT, _STORED, "Its HMAC, by which conditions are judged."
+    "x-object-sysmeta-crypto-etag-mac", _TEXT, _STORED, "HMAC of the ETag, for conditional requests."
 )
 TRANSIENT_CRYPTO_META = _declare_header(
     "x-object-transient-sysmeta-crypto-meta",
@@ -323,37 +328,43 @@ BACKEND_RECORD_STORAGE_POLICY_INDEX = _declare_header(
     "x-backend-record-storage-policy-index",
     _NUMBER,
     _FROM_NODE,
-    "The policy that the object rows of a listing are of.",
+    "The policy of the object rows in a listing.",
 )
 BACKEND_TIMESTAMP = _declare_header(
-    "x-backend-timestamp", _TIME, _FROM_NODE, "When an entity was last changed, or deleted."
+    "x-backend-timestamp", _TIME, _FROM_NODE, "Time of the last change or deletion of an entity."
 )
 BACKEND_TIMESTAMP_AHEAD = _declare_header(
     "x-backend-timestamp-ahead",
     _TIME,
     _FROM_NODE,
-    "By how many seconds a change that a node refused is dated ahead of the node's clock.",
+    "Seconds by which the timestamp of a refused change is ahead of the node's clock.",
 )
 BACKEND_DATA_TIMESTAMP = _declare_header(
-    "x-backend-data-timestamp", _TIME, _FROM_NODE, "When an object's data was written."
+    "x-backend-data-timestamp", _TIME, _FROM_NODE, "Timestamp of an object's data."
 )
 BACKEND_DURABLE_TIMESTAMP = _declare_header(
     "x-backend-durable-timestamp", _TIME, _FROM_NODE, "The newest version that a node knows to be durable."
 )
 BACKEND_PUT_TIMESTAMP = _declare_header(
-    "x-backend-put-timestamp", _TIME, _FROM_NODE, "When a database was last made."
+    "x-backend-put-timestamp", _TIME, _FROM_NODE, "Timestamp of the last creation of an account or container."
 )
 BACKEND_DELETE_TIMESTAMP = _declare_header(
-    "x-backend-delete-timestamp", _TIME, _FROM_NODE, "When a database was last deleted."
+    "x-backend-delete-timestamp",
+    _TIME,
+    _FROM_NODE,
+    "Timestamp of the last deletion of an account or container.",
 )
 BACKEND_STATUS_CHANGED_AT = _declare_header(
-    "x-backend-status-changed-at", _TIME, _FROM_NODE, "When a database was last made or deleted."
+    "x-backend-status-changed-at",
+    _TIME,
+    _FROM_NODE,
+    "Timestamp of the last creation or deletion of an account or container.",
 )
 BACKEND_RECHECK = _declare_header(
     "x-backend-recheck-",
     _NUMBER,
     _FROM_NODE,
-    "Prefix (account-existence, container-existence): seconds that an answer may be believed.",
+    "Prefix (account-existence, container-existence): seconds for which a response may be cached.",
 )
 BACKEND_ALLOW_RESERVED_NAMES = _declare_header(
     "x-backend-allow-reserved-names", _FLAG, _TO_NODE, "The request may name entities that begin with NUL."
@@ -377,16 +388,16 @@ BACKEND_REPLICATION = _declare_header(
     "x-backend-replication", _FLAG, _TO_NODE, "The request comes from a replicator or another daemon."
 )
 BACKEND_REPLICATION_HEADERS = _declare_header(
-    "x-backend-replication-headers", _LIST, _TO_NODE, "More headers that are to be stored."
+    "x-backend-replication-headers", _LIST, _TO_NODE, "Additional headers to store."
 )
 BACKEND_AUTO_CREATE = _declare_header(
-    "x-backend-auto-create", _FLAG, _TO_NODE, "An account or container that is not there is made."
+    "x-backend-auto-create", _FLAG, _TO_NODE, "A missing account or container is created."
 )
 BACKEND_FAKE_ACCOUNT_LISTING = _declare_header(
     "x-backend-fake-account-listing",
     _FLAG,
     _INSIDE,
-    "The account is not there yet; it would be made by a first container.",
+    "The account does not exist yet; its first container would create it.",
 )
 BACKEND_OPEN_EXPIRED = _declare_header(
     "x-backend-open-expired", _FLAG, _TO_NODE, "An expired object may be read."
@@ -416,13 +427,13 @@ BACKEND_ETAG_IS_AT = _declare_header(
     "x-backend-etag-is-at",
     _LIST,
     _TO_NODE,
-    "Metadata in which conditions find the ETag, the first that is there.",
+    "Metadata names with the ETag for conditional requests; the first existing one is used.",
 )
 BACKEND_IGNORE_RANGE = _declare_header(
     "x-backend-ignore-range-if-metadata-present",
     _LIST,
     _TO_NODE,
-    "Metadata in whose presence Range is ignored.",
+    "Metadata names; Range is ignored if the object has one of them.",
 )
 BACKEND_FRAGMENTS = _declare_header(
     "x-backend-fragments",
@@ -437,7 +448,7 @@ BACKEND_UNREADABLE = _declare_header(
     "With 503: the node has the object but cannot read it, or has just quarantined it; it is not absent.",
 )
 BACKEND_FRAGMENT_PREFERENCES = _declare_header(
-    "x-backend-fragment-preferences", _JSON, _TO_NODE, "Which version is wanted, and which fragments are not."
+    "x-backend-fragment-preferences", _JSON, _TO_NODE, "Requested version, and fragment indexes to exclude."
 )
 BACKEND_NO_COMMIT = _declare_header(
     "x-backend-no-commit", _FLAG, _TO_NODE, "A fragment archive is stored without being made durable."
@@ -476,19 +487,19 @@ BACKEND_OBJ_METADATA_FOOTER = _declare_header(
     "x-backend-obj-metadata-footer", _FLAG, _TO_NODE, "A document of metadata follows the object."
 )
 BACKEND_OBJ_MULTIPHASE_COMMIT = _declare_header(
-    "x-backend-obj-multiphase-commit", _FLAG, _TO_NODE, "A document that confirms follows the object."
+    "x-backend-obj-multiphase-commit", _FLAG, _TO_NODE, "A commit document follows the object."
 )
 BACKEND_OBJ_BOUNDARY = _declare_header(
-    "x-backend-obj-multipart-mime-boundary", _TEXT, _TO_NODE, "What separates the documents of a body."
+    "x-backend-obj-multipart-mime-boundary", _TEXT, _TO_NODE, "Boundary of the MIME documents in the body."
 )
 BACKEND_RESERVE = _declare_header(
-    "x-backend-reserve", _FLAG, _TO_NODE, "Asks for a promise of the object to one writer (ours)."
+    "x-backend-reserve", _FLAG, _TO_NODE, "Requests a reservation of the object for one writer (ours)."
 )
 BACKEND_PREDECESSOR = _declare_header(
-    "x-backend-predecessor", _TIME, _FROM_NODE, "The version that a condition was judged by (ours)."
+    "x-backend-predecessor", _TIME, _FROM_NODE, "The version for which a condition was evaluated (ours)."
 )
 BACKEND_IF_PREDECESSOR = _declare_header(
-    "x-backend-if-predecessor", _TIME, _TO_NODE, "When the data was written that a change is about (ours)."
+    "x-backend-if-predecessor", _TIME, _TO_NODE, "Required data timestamp of the object for a change (ours)."
 )
 BACKEND_RESERVED_METHOD = _declare_header(
     "x-backend-reserved-method",

@@ -33,17 +33,17 @@ another account, put the account before it: `/AUTH_other:bucket/key`. The page
   `Content-Language`. Version 2 signs every sub-resource of the tables below, `versionId`, `partNumber` and
   `response-*`; in headers, clients may leave out those that SDKs do not sign (`attributes`, `encryption`,
   `retention`).
-- **Checksums.** The algorithms are {algorithms}. A checksum is verified
-  before the object becomes visible, stored with the object, and returned. Multipart objects get a composite
+- **Checksums.** The algorithms are {algorithms}.
+  A checksum is verified before the object becomes visible, stored with the object, and returned. Multipart objects get a composite
   checksum, or one of the full object if the algorithm allows it. An upload without a checksum gets
   CRC64NVME, as with AWS, if it has at most 64 KiB and the erasure code library can compute CRC64NVME; for
   larger bodies the cost would be too high. Listings of objects do not show the checksum algorithm, because
   the container row would show it to clients of Swift's API.
 - **Conditional writes.** PutObject, CompleteMultipartUpload, CopyObject and DeleteObject accept `If-Match` or
   `If-None-Match: *`. The store evaluates the condition and makes the change in one atomic step: of any
-  number of concurrent clients at most one succeeds, even if nodes fail (decision 0011). Nodes of OpenStack Swift cannot guarantee this. If one of them is a primary of the
-  object, a conditional write gets `501`. In a versioned bucket the condition applies to the link to the
-  current version.
+  number of concurrent clients at most one succeeds, even if nodes fail (decision 0011). Nodes of OpenStack
+  Swift cannot guarantee this. If one of them is a primary of the object, a conditional write gets `501`. In
+  a versioned bucket the condition applies to the link to the current version.
 - **Multipart uploads.** A multipart object becomes visible as a whole. Its parts are stored in
   `<bucket>+segments`, as in OpenStack Swift, and the object expirer deletes them after the object. An upload
   is either completed or aborted, never both. Of concurrent requests one succeeds and the others get
