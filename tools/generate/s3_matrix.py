@@ -34,11 +34,11 @@ another account, put the account before it: `/AUTH_other:bucket/key`. The page
   `response-*`; in headers, clients may leave out those that SDKs do not sign (`attributes`, `encryption`,
   `retention`).
 - **Checksums.** The algorithms are {algorithms}.
-  A checksum is verified before the object becomes visible, stored with the object, and returned. Multipart objects get a composite
-  checksum, or one of the full object if the algorithm allows it. An upload without a checksum gets
-  CRC64NVME, as with AWS, if it has at most 64 KiB and the erasure code library can compute CRC64NVME; for
-  larger bodies the cost would be too high. Listings of objects do not show the checksum algorithm, because
-  the container row would show it to clients of Swift's API.
+  A checksum is verified before the object becomes visible, stored with the object, and returned. Multipart
+  objects get a composite checksum, or one of the full object if the algorithm allows it. An upload without a
+  checksum gets CRC64NVME, as with AWS, if it has at most 64 KiB and the erasure code library can compute
+  CRC64NVME; for larger bodies the cost would be too high. Listings of objects do not show the checksum
+  algorithm, because the container row would show it to clients of Swift's API.
 - **Conditional writes.** PutObject, CompleteMultipartUpload, CopyObject and DeleteObject accept `If-Match` or
   `If-None-Match: *`. The store evaluates the condition and makes the change in one atomic step: of any
   number of concurrent clients at most one succeeds, even if nodes fail (decision 0011). Nodes of OpenStack
