@@ -272,7 +272,7 @@ class SsyncReceiver:
         reason = _malformation(subrequest)
         if reason is None:
             response = self._execute(subrequest, body)
-            if not (response.is_success or response.status == 404):
+            if not (response.is_success or response.status == 404 or _has_metadata(subrequest, response)):
                 reason = f"was answered {response.status}"
         return reason
 
@@ -331,6 +331,16 @@ def _malformation(subrequest: Subrequest) -> str | None:
     if _BREAKS.search("".join((*headers, *headers.values()))):
         return "has a NUL or a line break in a header"
     return None
+
+
+def _has_metadata(subrequest: Subrequest, response: Response) -> bool:
+    """Return True if the metadata of a refused POST is here.
+
+    It was offered with data that had been lost here, and counts again since the data came.
+    """
+    newest = response.headers.get(fields.BACKEND_TIMESTAMP)
+    is_refused = subrequest.method == "POST" and response.status == 409 and newest is not None
+    return is_refused and newest == subrequest.headers.get("x-timestamp")
 
 
 def _is_hash(text: str) -> bool:

@@ -189,6 +189,25 @@ def test_a_delete_leaves_a_tombstone_and_a_post_metadata(bench):
     assert gone.headers["x-backend-timestamp"] == "0000000007.00000"
 
 
+def test_metadata_that_was_left_when_its_data_was_lost_is_no_failure(bench):
+    bench.ask("PUT", "/sda/1/a/c/o", {"x-timestamp": "0000000005.00000"}, b"x")
+    posted = {"x-timestamp": "0000000006.00000", "x-object-meta-b": "2"}
+    bench.ask("POST", "/sda/1/a/c/o", posted)
+    next(bench.root.rglob("*.data")).unlink()
+    post = Subrequest("POST", "/a/c/o", posted).encode()
+    said, error = serve(bench, *OPENING, put("o", 5, b"x"), post, encode_line(":UPDATES: END"), b"")
+    assert error is None, said
+    assert bench.ask("HEAD", "/sda/1/a/c/o").headers["x-object-meta-b"] == "2"
+
+
+def test_metadata_that_is_older_than_that_which_is_here_is_a_failure(bench):
+    bench.ask("PUT", "/sda/1/a/c/o", {"x-timestamp": "0000000005.00000"}, b"x")
+    bench.ask("POST", "/sda/1/a/c/o", {"x-timestamp": "0000000007.00000"})
+    post = Subrequest("POST", "/a/c/o", {"x-timestamp": "0000000006.00000", "x-object-meta-b": "2"}).encode()
+    said, _error = serve(bench, *OPENING, post, encode_line(":UPDATES: END"), b"")
+    assert b"1 failures to 0 successes" in said
+
+
 def test_ssync_is_a_replication_verb_and_checks_its_path(bench):
     assert bench.ask("SSYNC", "/gone/1").status == 507
     assert bench.ask("SSYNC", "/sda/..").status == 400
