@@ -33,6 +33,7 @@ from swift.platform.slots import SharedSlots
 from swift.policy.policy import Policy
 from swift.store.api import Location, ObjectStore, ReadOptions
 from swift.store.calls import Effort
+from swift.store.errors import FilesChanged
 from swift.store.handle import StoreHandle
 from swift.telemetry.log import Log
 from swift.wire import ssync
@@ -41,6 +42,8 @@ from swift.wire.ssync import LineReader, Offer, SsyncEnded, SsyncError, Subreque
 #: Offers that are compared with the disk in one turn of the thread pool.
 BATCH = 100
 READ_BYTES = 65536
+#: Objects that cannot be looked at before the device counts as failing.
+UNKNOWN_MAX = 10
 #: Bodies of at most so many bytes are read before they are stored.
 SMALL_BYTES = 65536
 _LOCK_PAUSE_S = 0.05
@@ -112,6 +115,8 @@ class SsyncReceiver:
         self._lines = LineReader(lambda: request.body.read(READ_BYTES))
         self.successes = 0
         self.failures = 0
+        #: Offered objects that could not be looked at.
+        self._unknown = 0
 
     def serve(self) -> Generator[bytes, None, None]:
         """Yield the bytes to send to the sender.
@@ -206,10 +211,24 @@ class SsyncReceiver:
         """Return what is wanted of these offers."""
         wants = []
         for offer in offers:
-            want = self._wanted(engine, offer)
+            try:
+                want = self._wanted(engine, offer)
+            except (FilesChanged, OSError) as error:
+                want = self._wanted_anyway(offer, error)
             if want is not None:
                 wants.append(want)
         return wants
+
+    def _wanted_anyway(self, offer: Offer, error: Exception) -> Want:
+        """Request an object of which nothing is known, so that the others of its partition come.
+
+        The sender must not take it for received. Raises the error where it is not the first of many.
+        """
+        self._unknown += 1
+        if self._unknown > UNKNOWN_MAX:
+            raise error
+        self._log(f"cannot look at {offer.hash}: {error}")
+        return Want(offer.hash, data=True, meta=True)
 
     def _wanted(self, engine: ObjectStore, offer: Offer) -> Want | None:
         session = self._session

@@ -15,6 +15,7 @@ from swift.http.request import Request
 from swift.http.response import Response
 from swift.obj.ssync.receiver import SsyncHead, SsyncReceiver
 from swift.wire.ssync import Offer, Subrequest, encode_line, put_subrequest
+from test.support.object_servers import BadSector
 
 OPENING = [
     encode_line(":MISSING_CHECK: START"),
@@ -168,6 +169,23 @@ def test_offers_are_compared_with_what_is_here_in_any_number(bench):
         bench, OPENING[0], *offers, OPENING[1], OPENING[2], encode_line(":UPDATES: END"), b""
     )
     assert said.count(b" dm\r\n") == 125
+
+
+@pytest.mark.parametrize(("count", "wanted"), [(10, 20), (11, 0)])
+def test_objects_that_cannot_be_looked_at_are_wanted_unless_they_are_many(bench, count, wanted):
+    session = SsyncHead("sda", "1", bench.context.policies.default, None)
+    context = bench.app._ssync_context(session)
+    hashes = [f"{number:032x}" for number in range(20)]
+    store = context.store
+    for object_hash in hashes[:count]:
+        store = BadSector(store, object_hash, looks=True)
+    offers = [encode_line(f"{object_hash} 5000000000.00000") for object_hash in hashes]
+    request = Request("SSYNC", "/sda/1", {}, Script(OPENING[0], *offers, OPENING[1]))
+    said = []
+    with pytest.raises(BodyError):
+        said.extend(SsyncReceiver(request, session, replace(context, store=store)).serve())
+    assert b"".join(said).count(b" dm\r\n") == wanted
+    assert (b":ERROR: 0 " in b"".join(said)) is (wanted == 0)
 
 
 def test_what_is_no_hash_never_becomes_a_path(bench):
