@@ -23,7 +23,7 @@ from swift.base.checksum import CHUNK_BYTES, ChunkSums, chunk_size_for
 from swift.base.clock import Clock
 from swift.base.hashing import PathHasher
 from swift.base.misplaced import MisplacedGuard
-from swift.platform.devices import NO_SPACE_ERRORS, Devices, SpaceGuard
+from swift.platform.devices import NO_SPACE_ERRORS, Devices, LeastRoom, SpaceGuard
 from swift.platform.disk import UNSUPPORTED, Disk
 from swift.platform.durable import UnnamedFile, make_directories, open_temporary, write_all
 from swift.platform.fastcrc import crc32
@@ -187,6 +187,10 @@ class FileDraft:
         return f"<FileDraft {self.size} bytes for {self._object_path.directory}>"
 
 
+#: Inodes that bodies leave to tombstones, metadata and updates of containers that wait; the reserve is bytes.
+KEPT_FREE = LeastRoom(size_bytes=0, inodes=1000, parts=64)
+#: Those that metadata of POSTs leaves to tombstones, which take the place of other files.
+KEPT_FREE_BY_POSTS = LeastRoom(size_bytes=0, inodes=500, parts=128)
 #: Attempts to read an object whose files others change at the same time.
 TRIES = 5
 
@@ -229,6 +233,7 @@ class EngineCore:
         self.notice = notice
         self.hasher = hasher
         self.space = space
+        self._space_of_posts = SpaceGuard(disk, None)
         self.pools = pools or InlinePools()
         self.misplaced = MisplacedGuard()
         #: Told of every change; set before the engine is used.
@@ -350,11 +355,20 @@ class EngineCore:
             self.durable_partitions.discard(object_path.partition)
         return made
 
+    def _check_room(self, object_path: ObjectPath, size: int | None) -> None:
+        """Raise ``NoSpace`` unless a body may be written."""
+        self.space.check(object_path.device, size, least=KEPT_FREE if self.space.enabled else None)
+
+    def check_room_of_post(self, object_path: ObjectPath) -> None:
+        """Raise ``NoSpace`` unless the metadata of a POST may be written: it may use the reserve."""
+        if self.space.enabled:
+            self._space_of_posts.check(object_path.device, None, least=KEPT_FREE_BY_POSTS)
+
     def draft(
         self, object_path: ObjectPath, size: int | None, *, etag_follows: bool = False, etag: str = ""
     ) -> FileDraft:
         """Return a draft, after making its hash directory. Raises ``FilesChanged``, ``NoSpace``, OSError."""
-        self.space.check(object_path.device, size)
+        self._check_room(object_path, size)
         made: list[str] = []
         for _ in range(TRIES):
             made = self.make_directories_of(object_path) or made
@@ -378,7 +392,7 @@ class EngineCore:
         etag: str = "",
     ) -> FileDraft:
         """Return a draft in an existing hash directory; with ``made`` it removes what was made for it."""
-        self.space.check(object_path.device, size)
+        self._check_room(object_path, size)
         file = self.unnamed_file(object_path)
         try:
             self.space.preallocate(file.fd, size)

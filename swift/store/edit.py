@@ -233,6 +233,7 @@ class FileEdit:
 
     def post(self, timestamp: Timestamp, ctype_timestamp: Timestamp | None, metadata: Metadata) -> None:
         """See ``Edit``."""
+        self._core.check_room_of_post(self._object_path)
         self._publish_metadata(meta_name(timestamp, ctype_timestamp), metadata)
 
     def delete(self, timestamp: Timestamp) -> None:

@@ -33,6 +33,8 @@ LINE_BYTES_MAX = 65536
 LENGTH_DIGITS_MAX = 20
 #: Header lines of one subrequest; objects carry fewer.
 HEADERS_MAX = 1000
+#: Characters of the head of one subrequest. Servers take no object with a quarter of that.
+HEAD_CHARS_MAX = 1 << 18
 
 #: Blanks that may surround names and values. Python would take bytes of UTF-8 letters for blanks as well.
 _BLANKS = " \t"
@@ -291,9 +293,11 @@ class LineReader:
         if first.strip() == UPDATES_END:
             return None
         header_lines: list[str] = []
+        size = len(first)
         while text := self.next_line():
             header_lines.append(text)
-            if len(header_lines) > HEADERS_MAX:
+            size += len(text)
+            if len(header_lines) > HEADERS_MAX or size > HEAD_CHARS_MAX:
                 raise SsyncError(f"too many headers in {first}")
         if text is None:
             raise SsyncEnded(f"the stream ended inside {first}")

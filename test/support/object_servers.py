@@ -1,5 +1,6 @@
 """Object servers over real sockets, and nodes that have archives or take uploads as a test says."""
 
+import errno
 import gc
 import http.client
 import json
@@ -79,6 +80,52 @@ def log_to(lines):
     handler.emit = lambda record: lines.append(record.getMessage())
     logger.addHandler(handler)
     return Log(logger)
+
+
+class BadSector:
+    """A handle, or an engine, that cannot read one object: not even look at it, or only not its body."""
+
+    def __init__(self, inner, object_hash, *, looks):
+        self._inner = inner
+        self._hash = object_hash
+        self._looks = looks
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+
+    def for_purpose(self, _effort):
+        return self
+
+    def call(self, effort, function, *args):
+        def on_engine(engine, *args):
+            return function(BadSector(engine, self._hash, looks=self._looks), *args)
+
+        return self._inner.call(effort, on_engine, *args)
+
+    @property
+    def maintenance(self):
+        return BadSector(self._inner.maintenance, self._hash, looks=self._looks)
+
+    def find(self, location, options):
+        if self._looks and location.hash == self._hash:
+            raise OSError(errno.EIO, "bad sector")
+        return self._inner.find(location, options)
+
+    def open(self, key, options):
+        stored = self._inner.open(key, options)
+        return _BadBody(stored) if key.hash == self._hash else stored
+
+
+class _BadBody:
+    def __init__(self, stored):
+        self._stored = stored
+
+    def __getattr__(self, name):
+        return getattr(self._stored, name)
+
+    def blocks(self, *_range):
+        yield b"begin"
+        raise OSError(errno.EIO, "bad sector")
 
 
 class Ways:

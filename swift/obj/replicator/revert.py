@@ -17,10 +17,12 @@ from swift.obj.replication.remotenodes import RemoteNodes
 from swift.obj.replication.replicastatus import CopyState
 from swift.obj.replication.task import PartitionUnit
 from swift.obj.replicator.delivery import Delivery, DeliveryFailed, DeliveryResult, ReplicationJob
+from swift.obj.ssync.sender import UNKNOWN_MAX
 from swift.ring.device import Node
 from swift.runtime.report import Counters
 from swift.store.api import ABSENT, DELETED, LIVE, Location, ObjectStore, ReadOptions, SyncedVersion
 from swift.store.calls import Effort
+from swift.store.errors import FilesChanged
 from swift.store.handle import StoreHandle
 from swift.store.layout import suffix_of
 from swift.telemetry.log import Log
@@ -62,6 +64,8 @@ class Revert:
         #: Objects that are neither there nor deleted; metadata may be left of them.
         self._without_data: list[Location] = []
         self._is_unchanged = False
+        #: Objects that could not be looked at.
+        self._unknown = 0
 
     def run(self) -> bool:
         """Push everything to the primaries; return True if the local partition is removed."""
@@ -95,7 +99,11 @@ class Revert:
         found: dict[str, SyncedVersion] = {}
         view = ReadOptions(self._context.now_s(), open_expired=True)
         for name in names:
-            state = engine.maintenance.find(self._location(name), view).state
+            try:
+                state = engine.maintenance.find(self._location(name), view).state
+            except (FilesChanged, OSError) as error:
+                self._leave(name, error)
+                continue
             if state.kind == DELETED:
                 found[name] = SyncedVersion(state.timestamp)
             elif state.kind == LIVE:
@@ -103,6 +111,13 @@ class Revert:
             elif state.kind == ABSENT:
                 self._without_data.append(self._location(name))
         return found
+
+    def _leave(self, name: str, error: Exception) -> None:
+        """Leave an object of which nothing is known where it is; raises the error of too many."""
+        self._unknown += 1
+        if self._unknown > UNKNOWN_MAX:
+            raise error
+        self._context.log.error(f"ERROR cannot look at object {name} of {self._unit}: {error}")
 
     def _location(self, name: str) -> Location:
         return Location(self._context.device, self._part, self._policy, name)

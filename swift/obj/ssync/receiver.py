@@ -33,6 +33,7 @@ from swift.platform.slots import SharedSlots
 from swift.policy.policy import Policy
 from swift.store.api import Location, ObjectStore, ReadOptions
 from swift.store.calls import Effort
+from swift.store.errors import FilesChanged
 from swift.store.handle import StoreHandle
 from swift.telemetry.log import Log
 from swift.wire import ssync
@@ -41,6 +42,8 @@ from swift.wire.ssync import LineReader, Offer, SsyncEnded, SsyncError, Subreque
 #: Offers that are compared with the disk in one turn of the thread pool.
 BATCH = 100
 READ_BYTES = 65536
+#: Objects that cannot be looked at before the device counts as failing.
+UNKNOWN_MAX = 10
 #: Bodies of at most so many bytes are read before they are stored.
 SMALL_BYTES = 65536
 _LOCK_PAUSE_S = 0.05
@@ -112,6 +115,8 @@ class SsyncReceiver:
         self._lines = LineReader(lambda: request.body.read(READ_BYTES))
         self.successes = 0
         self.failures = 0
+        #: Offered objects that could not be looked at.
+        self._unknown = 0
 
     def serve(self) -> Generator[bytes, None, None]:
         """Yield the bytes to send to the sender.
@@ -206,10 +211,24 @@ class SsyncReceiver:
         """Return what is wanted of these offers."""
         wants = []
         for offer in offers:
-            want = self._wanted(engine, offer)
+            try:
+                want = self._wanted(engine, offer)
+            except (FilesChanged, OSError) as error:
+                want = self._wanted_anyway(offer, error)
             if want is not None:
                 wants.append(want)
         return wants
+
+    def _wanted_anyway(self, offer: Offer, error: Exception) -> Want:
+        """Request an object of which nothing is known, so that the others of its partition come.
+
+        The sender must not take it for received. Raises the error where it is not the first of many.
+        """
+        self._unknown += 1
+        if self._unknown > UNKNOWN_MAX:
+            raise error
+        self._log(f"cannot look at {offer.hash}: {error}")
+        return Want(offer.hash, data=True, meta=True)
 
     def _wanted(self, engine: ObjectStore, offer: Offer) -> Want | None:
         session = self._session
@@ -272,7 +291,7 @@ class SsyncReceiver:
         reason = _malformation(subrequest)
         if reason is None:
             response = self._execute(subrequest, body)
-            if not (response.is_success or response.status == 404):
+            if not (response.is_success or response.status == 404 or _has_metadata(subrequest, response)):
                 reason = f"was answered {response.status}"
         return reason
 
@@ -331,6 +350,16 @@ def _malformation(subrequest: Subrequest) -> str | None:
     if _BREAKS.search("".join((*headers, *headers.values()))):
         return "has a NUL or a line break in a header"
     return None
+
+
+def _has_metadata(subrequest: Subrequest, response: Response) -> bool:
+    """Return True if the metadata of a refused POST is here.
+
+    It was offered with data that had been lost here, and counts again since the data came.
+    """
+    newest = response.headers.get(fields.BACKEND_TIMESTAMP)
+    is_refused = subrequest.method == "POST" and response.status == 409 and newest is not None
+    return is_refused and newest == subrequest.headers.get("x-timestamp")
 
 
 def _is_hash(text: str) -> bool:

@@ -11,6 +11,7 @@ It refuses to know why something is pushed, and how a lost fragment archive is m
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -44,7 +45,7 @@ from swift.store.api import (
     StoredObject,
 )
 from swift.store.calls import Effort
-from swift.store.errors import CorruptBody
+from swift.store.errors import CorruptBody, FilesChanged
 from swift.store.handle import OpenObject, StoreHandle
 from swift.store.metadata import Metadata
 from swift.telemetry.log import Log
@@ -61,6 +62,8 @@ LOADED_BYTES = 1 << 20
 FLUSH_BYTES = 65536
 #: Objects whose bodies may break off before a partition is left for the next pass.
 BROKEN_MAX = 5
+#: Objects that cannot be looked at before that.
+UNKNOWN_MAX = 100
 
 #: Makes archive ``index`` of a found object: metadata and body. The body is right once its last piece came.
 Rebuild = Callable[[Found, int], tuple[Metadata, Generator[bytes, None, None]]]
@@ -319,12 +322,26 @@ class _SsyncSession:
         for name in names:
             if name in self._left_out:
                 continue
-            state = self._find(engine, name).state
+            try:
+                state = self._find(engine, name).state
+            except (FilesChanged, OSError) as error:
+                self._leave_out(name, error)
+                continue
             local = local_version(state)
             if local is not None:
                 durable = state.kind == DELETED or state.durable
                 offers.append(Offer.of(name, local.data, local.meta, local.ctype, durable=durable))
         return offers
+
+    def _leave_out(self, name: str, error: Exception) -> None:
+        """Go on without an object of which nothing is known; raises the error of too many."""
+        job = self._job
+        self.pushed.failed += 1
+        if self.pushed.failed > UNKNOWN_MAX:
+            raise error
+        self._sender.log.error(
+            f"ERROR cannot look at object {name} of partition {job.partition} of {job.device}: {error}"
+        )
 
     def _read_options(self) -> list[ReadOptions]:
         """Return the read options: the newest archive of the index, then the newest durable one.
@@ -366,7 +383,9 @@ class _SsyncSession:
             loaded.append(each)
             key, size = each.found.key, each.found.state.size
             if want.data and key is not None and not self._is_rebuilt and size <= SMALL_BYTES:
-                each.read(self._open(engine.open, key), size_max=SMALL_BYTES)
+                # What cannot be opened is met again when it is sent.
+                with suppress(FilesChanged, OSError):
+                    each.read(self._open(engine.open, key), size_max=SMALL_BYTES)
                 read_bytes += size
             if read_bytes >= LOADED_BYTES:
                 break
@@ -414,7 +433,11 @@ class _SsyncSession:
                 self._send(encoded)
                 self._send(loaded.body)
             return encoded is not None
-        stored = self._open(self._store.open, key)
+        try:
+            stored = self._open(self._store.open, key)
+        except (FilesChanged, OSError) as error:
+            self._sender.log.error(f"ERROR cannot push {key.path} on {key.device}: {error}")
+            return False
         try:
             state = stored.state
             if state.kind not in (LIVE, EXPIRED) or state.written is None:
@@ -452,7 +475,7 @@ class _SsyncSession:
                 if left < 0:
                     break
                 self._send(piece)
-        except (CorruptBody, CannotRebuild) as error:
+        except (CorruptBody, CannotRebuild, OSError) as error:
             raise _BodyTruncated(name, str(error))
         finally:
             pieces.close()

@@ -179,6 +179,14 @@ def _is_alone(fd: int) -> bool:
     return True
 
 
+def index_path_flaw(settings: PackedSettings) -> str:
+    """Return the reason why indexes cannot be in ``index_path``, empty if they can."""
+    root = settings.index_path
+    if not root or os.path.isdir(root):
+        return ""
+    return f"index_path {root} of [{SECTION}] is no directory; mount its file system, or make it"
+
+
 class IndexInUse(SwiftError):
     """Other processes use an index that must not be used now."""
 
@@ -221,11 +229,9 @@ class IndexOpening:
 
     def _check_root(self) -> None:
         """Raise OSError without ``index_path``: made here, it would fill the disk below its mount point."""
-        root = self._settings.index_path
-        if root and not os.path.isdir(root):
-            raise OSError(
-                f"index_path {root} of [{SECTION}] is no directory; mount its file system, or make it"
-            )
+        reason = index_path_flaw(self._settings)
+        if reason:
+            raise OSError(reason)
 
     def _memory(self, directory: str) -> str:
         return f"{self._settings.state_path}/{quote_plus(directory)}"

@@ -166,7 +166,10 @@ def names_in(disk: Disk, directory: str) -> list[str]:
 
 
 def external_entry(name: str, policy: Policy) -> Entry | None:
-    """Return the entry of a file by its name; None for names that mean nothing."""
+    """Return the entry of a file by its name; None for names that mean nothing.
+
+    A name that no engine writes, e.g. of a time without decimals, has none: the file would not be found.
+    """
     try:
         file = parse_name(name, None if policy.ec is None else policy.ec.fragments)
     except UnexpectedName:
@@ -174,4 +177,5 @@ def external_entry(name: str, policy: Policy) -> Entry | None:
     kind = _KINDS.get(file.extension)
     if kind is None:
         return None
-    return Entry(kind, file.timestamp, NOWHERE, 0, file.fragment, file.durable, True, file.ctype_timestamp)
+    entry = Entry(kind, file.timestamp, NOWHERE, 0, file.fragment, file.durable, True, file.ctype_timestamp)
+    return entry if entry.name == name else None

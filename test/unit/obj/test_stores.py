@@ -12,7 +12,10 @@ from swift.platform.devices import Devices
 from swift.policy.policy import ErasureCode, Policies, Policy
 from swift.runtime.backendapp import BackendContext
 from swift.store.observed import ObservedStore
+from swift.store.packed.settings import PackedSettings
 from swift.store.tier.store import TierStore
+from swift.telemetry.telemetry import Telemetry
+from test.support.object_servers import log_to
 from test.support.tiers import tier_settings
 
 GOLD = Policy(0, "gold", is_default=True)
@@ -79,3 +82,20 @@ def test_packed_devices_without_lmdb_are_refused_before_the_first_request(contex
     for version, words in (("", "needs the package lmdb"), ("1.4.0", "needs lmdb 2.1.1 or newer")):
         with pytest.raises(ConfigError, match=words):
             make_stores(context, ObjectSettings(), engines=EngineSettings(lmdb_version=version))
+
+
+def test_a_directory_of_indexes_that_is_missing_is_logged_at_the_start(context, tmp_path):
+    lines, indexes = [], tmp_path / "indexes"
+    packed = Policy(0, "gold", is_default=True, diskfile_module="egg:swift#replication.packed")
+    context = BackendContext(context.devices, policies=Policies([packed]), telemetry=Telemetry(log_to(lines)))
+    engines = EngineSettings(packed=PackedSettings(index_path=str(indexes)))
+
+    def start():
+        make_stores(context, ObjectSettings(), engines=engines, at_exit=lambda _close: None)
+
+    start()
+    (line,) = lines
+    assert "requests to packed devices fail" in line and f"index_path {indexes}" in line
+    indexes.mkdir()
+    start()
+    assert lines == [line]

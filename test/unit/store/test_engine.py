@@ -7,17 +7,18 @@ import multiprocessing
 import os
 import shutil
 import stat
+from types import SimpleNamespace
 
 import pytest
 
 from swift.base.entity import EntityPath
-from swift.base.errors import DeviceUnavailable
+from swift.base.errors import DeviceUnavailable, NoSpace
 from swift.base.timestamp import Timestamp
 from swift.platform.devices import SpaceGuard
 from swift.platform.disk import Disk
 from swift.platform.syncing import SingleSyncs, moments
 from swift.policy.policy import ErasureCode, Policy
-from swift.store.api import ABSENT, LIVE, ObjectKey
+from swift.store.api import ABSENT, DELETED, LIVE, ObjectKey
 from swift.store.core import EngineCore
 from swift.store.engine import FileStore
 from swift.store.errors import FilesChanged
@@ -27,6 +28,7 @@ from test.support.disks import (
     KEY,
     NOW,
     NOW_S,
+    PATH,
     data_file,
     directory,
     make_store,
@@ -60,6 +62,39 @@ def test_a_file_that_contradicts_itself_is_quarantined_at_first_sight(tmp_path, 
     assert len(notices) == 1
     put(store, b"again")
     assert read(store, 0, 5) == b"again"
+
+
+class FewInodes(Disk):
+    """Much room for bytes, and ``left`` of 100,000 inodes."""
+
+    def __init__(self, left):
+        self.left = left
+
+    def statvfs(self, _path):
+        return SimpleNamespace(
+            f_frsize=4096, f_blocks=10**6, f_bavail=10**6, f_files=100_000, f_favail=self.left
+        )
+
+
+def test_bodies_leave_inodes_to_metadata_and_that_to_deletions(tmp_path):
+    disk = FewInodes(1000)
+    store = make_store(tmp_path, disk=disk)
+    put(store)
+    disk.left = 999
+    with pytest.raises(NoSpace, match="1000 are reserved"):
+        put(store, at=Timestamp(NOW_S + 1))
+    post(store, Timestamp(NOW_S + 1))
+    disk.left = 499
+    with pytest.raises(NoSpace, match="500 are reserved"):
+        post(store, Timestamp(NOW_S + 2))
+    with store.edit(KEY, NOW, create=False) as edit:
+        edit.delete(Timestamp(NOW_S + 2))
+    assert store.stat(KEY, NOW).kind == DELETED
+
+
+def post(store, at):
+    with store.edit(KEY, NOW, create=False) as edit:
+        edit.post(at, None, {"X-Timestamp": at.internal, "name": str(PATH)})
 
 
 def test_a_second_quarantine_of_one_object_gets_a_name_of_its_own(tmp_path):

@@ -170,6 +170,12 @@ def test_endless_lines_and_heads_are_refused_and_hangups_told_apart():
         LineReader(IterableBody(b"POST /a/c/o\r\nX-Timestamp: 1\r\n", [])).next_subrequest()
 
 
+def test_heads_are_refused_that_no_object_has_although_each_line_is_short_enough():
+    line = b"x-object-meta-" + b"n" * 60_000 + b": v\r\n"
+    with pytest.raises(SsyncError, match="too many headers"):
+        LineReader(IterableBody(b"POST /a/c/o\r\n" + line * 5 + b"\r\n", [])).next_subrequest()
+
+
 def test_a_sender_understands_what_a_receiver_says():
     wants = [Want(HASH, True, True), Want(HASH[::-1], False, True)]
     reader = WantsReader()

@@ -10,7 +10,7 @@ import pytest
 from swift import green
 from swift.obj.replicator.settings import ObjectReplicatorSettings
 from swift.obj.replicator.task import ObjectReplicator
-from test.support.object_servers import GOLD, HASHER, ObjectNodes
+from test.support.object_servers import GOLD, HASHER, BadSector, ObjectNodes
 
 NOW = float(int(time.time()) - 1000)
 #: How long a receiver of these nodes waits for a lock, seconds.
@@ -78,6 +78,17 @@ def test_what_only_some_primaries_have_stays_until_the_others_have_it_too(nodes)
     nodes[3].ways.cut.clear()
     replicate(nodes, 3)
     assert has(nodes[1], 0) and not (nodes[3].path / "objects/0").exists()
+
+
+def test_an_object_that_cannot_be_read_stays_and_the_others_go(nodes):
+    for name in ("o", "p", "q"):
+        put(nodes[3], 0, name)
+    at = nodes[3].stores.at
+    damaged = HASHER.hexdigest("a", "c", "p")
+    nodes[3].stores.at = lambda policy, device: BadSector(at(policy, device), damaged, looks=True)
+    replicate(nodes, 3)
+    assert [has(nodes[3], 0, name) for name in ("o", "p", "q")] == [False, True, False]
+    assert [has(nodes[0], 0, name) for name in ("o", "p", "q")] == [True, False, True]
 
 
 def test_an_empty_handoff_partition_goes_without_a_word(nodes):

@@ -15,6 +15,7 @@ from swift.http.request import Request
 from swift.http.response import Response
 from swift.obj.ssync.receiver import SsyncHead, SsyncReceiver
 from swift.wire.ssync import Offer, Subrequest, encode_line, put_subrequest
+from test.support.object_servers import BadSector
 
 OPENING = [
     encode_line(":MISSING_CHECK: START"),
@@ -170,6 +171,23 @@ def test_offers_are_compared_with_what_is_here_in_any_number(bench):
     assert said.count(b" dm\r\n") == 125
 
 
+@pytest.mark.parametrize(("count", "wanted"), [(10, 20), (11, 0)])
+def test_objects_that_cannot_be_looked_at_are_wanted_unless_they_are_many(bench, count, wanted):
+    session = SsyncHead("sda", "1", bench.context.policies.default, None)
+    context = bench.app._ssync_context(session)
+    hashes = [f"{number:032x}" for number in range(20)]
+    store = context.store
+    for object_hash in hashes[:count]:
+        store = BadSector(store, object_hash, looks=True)
+    offers = [encode_line(f"{object_hash} 5000000000.00000") for object_hash in hashes]
+    request = Request("SSYNC", "/sda/1", {}, Script(OPENING[0], *offers, OPENING[1]))
+    said = []
+    with pytest.raises(BodyError):
+        said.extend(SsyncReceiver(request, session, replace(context, store=store)).serve())
+    assert b"".join(said).count(b" dm\r\n") == wanted
+    assert (b":ERROR: 0 " in b"".join(said)) is (wanted == 0)
+
+
 def test_what_is_no_hash_never_becomes_a_path(bench):
     for text in ("../../../../etc 5000000000.00000", "F" * 32 + " 5000000000.00000"):
         said, error = serve(bench, OPENING[0], encode_line(text), OPENING[1])
@@ -187,6 +205,25 @@ def test_a_delete_leaves_a_tombstone_and_a_post_metadata(bench):
     assert bench.ask("HEAD", "/sda/1/a/c/o").headers["x-object-meta-b"] == "2"
     gone = bench.ask("HEAD", "/sda/1/a/c/gone")
     assert gone.headers["x-backend-timestamp"] == "0000000007.00000"
+
+
+def test_metadata_that_was_left_when_its_data_was_lost_is_no_failure(bench):
+    bench.ask("PUT", "/sda/1/a/c/o", {"x-timestamp": "0000000005.00000"}, b"x")
+    posted = {"x-timestamp": "0000000006.00000", "x-object-meta-b": "2"}
+    bench.ask("POST", "/sda/1/a/c/o", posted)
+    next(bench.root.rglob("*.data")).unlink()
+    post = Subrequest("POST", "/a/c/o", posted).encode()
+    said, error = serve(bench, *OPENING, put("o", 5, b"x"), post, encode_line(":UPDATES: END"), b"")
+    assert error is None, said
+    assert bench.ask("HEAD", "/sda/1/a/c/o").headers["x-object-meta-b"] == "2"
+
+
+def test_metadata_that_is_older_than_that_which_is_here_is_a_failure(bench):
+    bench.ask("PUT", "/sda/1/a/c/o", {"x-timestamp": "0000000005.00000"}, b"x")
+    bench.ask("POST", "/sda/1/a/c/o", {"x-timestamp": "0000000007.00000"})
+    post = Subrequest("POST", "/a/c/o", {"x-timestamp": "0000000006.00000", "x-object-meta-b": "2"}).encode()
+    said, _error = serve(bench, *OPENING, post, encode_line(":UPDATES: END"), b"")
+    assert b"1 failures to 0 successes" in said
 
 
 def test_ssync_is_a_replication_verb_and_checks_its_path(bench):

@@ -11,7 +11,7 @@ import pytest
 from swift.base.timestamp import Timestamp
 from swift.obj.ssync.sender import CannotRebuild, PushFailed, Sender, SenderTimes, SsyncJob
 from swift.ring.device import Node
-from test.support.object_servers import EC, GOLD, HASHER, ObjectNodes
+from test.support.object_servers import EC, GOLD, HASHER, BadSector, ObjectNodes
 
 NOW = float(int(time.time()) - 1000)
 
@@ -151,6 +151,26 @@ def test_a_body_that_rots_on_the_way_harms_only_its_own_object(pair):
     assert {pair[1].ask("GET", f"/1/a/c/{name}").status for name in ("a", "c")} == {200}
     assert pair[1].ask("GET", "/1/a/c/b").status == 404
     assert not place.exists()
+
+
+def put_three(node, size):
+    for name in ("a", "b", "c"):
+        node.ask("PUT", f"/1/a/c/{name}", NOW, os.urandom(size))
+
+
+def arrived(node):
+    return [name for name in ("a", "b", "c") if node.ask("GET", f"/1/a/c/{name}").status == 200]
+
+
+@pytest.mark.parametrize(("looks", "size"), [(True, 10), (False, 10), (False, 300_000)])
+def test_an_object_that_the_device_cannot_read_is_a_failure_and_the_others_go_on(pair, looks, size):
+    put_three(pair[0], size)
+    sender, wanted = sender_of(pair), job(pair)
+    whole = sender.store_at
+    sender.store_at = lambda device: BadSector(whole(device), HASHER.hexdigest("a", "c", "b"), looks=looks)
+    pushed = sender.push(wanted)
+    assert (pushed.failed, len(pushed.in_sync)) == (1, 2)
+    assert arrived(pair[1]) == ["a", "c"]
 
 
 def test_a_node_that_is_gone_or_refuses_is_a_failure_in_one_sentence(pair):

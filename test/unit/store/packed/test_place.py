@@ -42,7 +42,7 @@ def test_a_file_has_an_entry_of_the_same_name(name, kind, fragment, durable):
     assert entry.name == name and entry.position == NOWHERE
 
 
-@pytest.mark.parametrize("name", ["hashes.pkl", "1700000000.00000.durable", "x.data", "1.part"])
+@pytest.mark.parametrize("name", ["hashes.pkl", "1700000000.00000.durable", "x.data", "1.part", "984.ts"])
 def test_other_files_have_none(name):
     assert external_entry(name, EC) is None
 
