@@ -9,11 +9,16 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
+#: Characters of a key that is kept.
+TEXT_MAX = 256
+
+
 class Memo(dict[K, V]):
     """``memo[key]`` is ``make(key)``, made once for the first ``size_max`` requested keys.
 
     A key that is in it costs no function call of ours; when it is full, other keys are made each time. For
-    pure functions of few usual arguments; ``functools.lru_cache`` has old keys make room for new ones.
+    pure functions of few usual arguments; ``functools.lru_cache`` has old keys make room for new ones. Texts
+    of more than ``TEXT_MAX`` characters are never kept: clients choose some of them.
     """
 
     __slots__ = ("_make", "_size_max")
@@ -27,6 +32,6 @@ class Memo(dict[K, V]):
 
     def __missing__(self, key: K) -> V:
         value = self._make(key)
-        if len(self) < self._size_max:
+        if len(self) < self._size_max and not (isinstance(key, str) and len(key) > TEXT_MAX):
             self[key] = value
         return value
