@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -200,7 +201,7 @@ def start_tracing(process: Process, conf: Conf, telemetry: Telemetry, *, section
     except ImportError as error:
         raise ConfigError(
             f"option trace_exporter_url needs the packages of the extra opentelemetry"
-            f" (pip install '{DISTRIBUTION}[opentelemetry]'): {error}"
+            f" ({sys.executable} -m pip install '{DISTRIBUTION}[opentelemetry]'): {error}"
         )
     process.tracing, finish = make_tracing(settings, section, telemetry)
     process.at_exit.append(finish)

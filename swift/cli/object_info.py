@@ -12,7 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from swift.base.entity import BadPath, EntityPath, quote_path, split_path
 from swift.base.errors import SwiftError
@@ -43,6 +43,7 @@ GROUPS = (
 #: Metadata that is printed apart from the other.
 OWN = frozenset(("name", "Content-Type", "X-Timestamp", "ETag", "Content-Length"))
 NOT_FOUND = "Not found in metadata"
+_NO_FILE_HINT = "name a file, or an object of a packed device: DEVICE ACCOUNT/CONTAINER/OBJECT"
 CRYPTO = (
     ("Data crypto details", f"{GROUPS[0][1]}Crypto-Body-Meta"),
     ("Metadata crypto details", f"{GROUPS[1][1]}Crypto-Meta"),
@@ -129,6 +130,7 @@ def read_packed(
     """
     node = PackedNode(conf, lambda text: print(f"swift-object-info: {text}", file=sys.stderr))
     try:
+        (device,) = node.device_names([device])
         opened = node.open(device)
         policies = node.policies([policy] if policy else [])
         for record in object_versions(opened, find_hash(node, name), policies):
@@ -254,14 +256,14 @@ def make_parser() -> argparse.ArgumentParser:
         "-c",
         "--conf",
         default=CONFIG,
-        help="configuration of the object server, for packed devices (%(default)s)",
+        help="configuration of the object server (%(default)s)",
     )
     parser.add_argument("-n", "--no-check-etag", action="store_true", help="do not read the content")
     parser.add_argument(
         "-d",
         "--swift-dir",
         default="",
-        help=f"directory of the rings ({SWIFT_DIR}; with a packed device that of the configuration)",
+        help=f"directory of the rings (that of --conf; {SWIFT_DIR} without it)",
     )
     parser.add_argument("--drop-prefixes", action="store_true", help="leave out the prefix of each section")
     parser.add_argument("-P", "--policy-name", default="", help="the policy of the object")
@@ -278,11 +280,20 @@ def _located(swift_dir: str, policy: Policy | None, digest: bytes, path: EntityP
     return locate(RingView(load_table(ring, thorough=False)), digest, path, policy=policy)
 
 
+def _swift_dir(args: argparse.Namespace) -> str:
+    """Return the directory of the rings. Raises ``ConfigError``, OSError."""
+    if args.swift_dir:
+        return str(args.swift_dir)
+    if args.conf == CONFIG and not os.path.exists(CONFIG):
+        # A machine that is no storage node has the rings alone.
+        return SWIFT_DIR
+    return read_section(args.conf, "app:object-server").get("swift_dir", SWIFT_DIR)
+
+
 def _show_packed(args: argparse.Namespace) -> int:
     """Show the records of a packed object; return the exit code."""
     try:
-        conf = read_section(args.conf, "app:object-server")
-        swift_dir = args.swift_dir or conf.get("swift_dir", SWIFT_DIR)
+        swift_dir = _swift_dir(args)
         found = list(
             read_packed(
                 args.conf, args.file, args.object, args.policy_name, check_etag=not args.no_check_etag
@@ -294,6 +305,9 @@ def _show_packed(args: argparse.Namespace) -> int:
         for each in found:
             name_hash = str(each.record["hash"])
             located = _located(swift_dir, each.policy, bytes.fromhex(name_hash), each.content.path)
+            if located is not None:
+                # Other nodes may have files, so the paths are shown as well.
+                located = replace(located, may_be_packed=True)
             shown.append((each, name_hash, located))
     except NoObjectFile as error:
         print(error)
@@ -329,7 +343,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.object:
         return _show_packed(args)
     try:
-        swift_dir = args.swift_dir or SWIFT_DIR
+        swift_dir = _swift_dir(args)
         cluster = cluster_of({"swift_dir": swift_dir})
         seen = read_object_file(args.file, check_etag=not args.no_check_etag)
         digest = cluster.config.hasher.digest(*seen.path)
@@ -337,6 +351,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         located = _located(swift_dir, policy, digest, seen.path)
     except NoObjectFile as error:
         print(error)
+        if not os.path.exists(args.file):
+            print(f"swift-object-info: {_NO_FILE_HINT}", file=sys.stderr)
         return 1
     except (SwiftError, OSError) as error:
         print(f"swift-object-info: {error}", file=sys.stderr)

@@ -214,7 +214,7 @@ def _print_table(args: argparse.Namespace, found: Sequence[Facts]) -> None:
     if args.verb == "dump":
         print("no record matches; objects of the file engine have none: swift-get-nodes shows their paths")
     elif args.verb == "compact":
-        print(f"nothing to do: no volume is dead to {args.dead_percent:g} % or more")
+        print(f"nothing to do: no volume has {args.dead_percent:g} % of dead bytes or more")
     else:
         print("no volumes")
 

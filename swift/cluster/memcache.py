@@ -286,10 +286,12 @@ class MemcacheRing:
                 return result
             except (OSError, green.DeadlineExceeded, ValueError) as error:
                 server.failed()
+                reason = "it did not respond in time; check that it runs"
                 if not isinstance(error, green.DeadlineExceeded):
                     self._health.responded(name)
+                    reason = str(error) or type(error).__name__
                 statsd.timing(f"memcached.{verb}.errors.timing", time.monotonic() - started)
-                self._telemetry.log.error(f"error talking to memcached {name}: {error or 'timeout'}")
+                self._telemetry.log.error(f"error talking to memcached {name}: {reason}")
         if must:
             raise MemcacheError(f"no memcached server responded to {verb}")
         return None

@@ -129,7 +129,13 @@ def usable_devices(devices: Devices, names: Sequence[str] = ()) -> list[str]:
     Raises ``ConfigError`` for a named one that is not, and when there is none; OSError.
     """
     # Unlike the servers' list: a directory that cannot be read is not one without devices.
-    usable = [name for name in sorted(os.listdir(devices.root)) if devices.is_usable(name)]
+    try:
+        found = sorted(os.listdir(devices.root))
+    except (FileNotFoundError, NotADirectoryError):
+        raise ConfigError(
+            f"{devices.root} is no directory; see devices in [DEFAULT] of the object server's configuration"
+        )
+    usable = [name for name in found if devices.is_usable(name)]
     if not usable:
         raise ConfigError(
             f"no device is mounted below {devices.root}; see devices and mount_check in [DEFAULT]"

@@ -21,6 +21,7 @@ import json
 import os
 import re
 import struct
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -281,14 +282,14 @@ def require_lmdb(version: str) -> None:
 
     See ``lmdb_version``.
     """
+    install = f"{sys.executable} -m pip install '{DISTRIBUTION}[tier]'"
     if not version:
-        raise ConfigError(f"the index needs the package lmdb (pip install '{DISTRIBUTION}[tier]')")
+        raise ConfigError(f"the index needs the package lmdb ({install})")
     numbers = tuple(int(number) for number in version.split(".")[:3] if is_digits(number))
     if numbers < LMDB_LEAST:
         least = ".".join(map(str, LMDB_LEAST))
         raise ConfigError(
-            f"the index needs lmdb {least} or newer, not {version}, which a damaged index crashes "
-            f"(pip install '{DISTRIBUTION}[tier]')"
+            f"the index needs lmdb {least} or newer, not {version}, which a damaged index crashes ({install})"
         )
 
 

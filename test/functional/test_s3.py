@@ -41,11 +41,12 @@ def bucket(s3, request):
 
 
 @contextmanager
-def refused(code, status=None):
+def refused(code, status=None, message=""):
     with pytest.raises(ClientError) as caught:
         yield
     answer = caught.value.response
     assert answer["Error"]["Code"] == code, answer
+    assert message in answer["Error"]["Message"]
     if status is not None:
         assert answer["ResponseMetadata"]["HTTPStatusCode"] == status
 

@@ -293,10 +293,13 @@ def test_the_daemon_moves_what_is_due(front, s3, bucket):
     assert got["ETag"] == f'"{md5(BODY).hexdigest()}"'
 
 
-@pytest.mark.parametrize("kind", ["STANDARD", "GLACIER"])
-def test_a_transition_into_the_buckets_own_class_or_none_is_refused(s3, bucket, kind):
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [("STANDARD", "storage class is already STANDARD"), ("GLACIER", "it has STANDARD, STANDARD_IA")],
+)
+def test_a_transition_into_the_buckets_own_class_or_none_is_refused(s3, bucket, kind, reason):
     rule = {"ID": "r", "Status": "Enabled", "Filter": {}, "Transitions": [{"Days": 1, "StorageClass": kind}]}
-    with refused("InvalidStorageClass", 400):
+    with refused("InvalidStorageClass", 400, reason):
         s3.put_bucket_lifecycle_configuration(Bucket=bucket, LifecycleConfiguration={"Rules": [rule]})
     with refused("NoSuchLifecycleConfiguration", 404):
         s3.get_bucket_lifecycle_configuration(Bucket=bucket)

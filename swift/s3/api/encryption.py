@@ -103,7 +103,7 @@ def cluster_encryption_headers(call: Call) -> HeaderMap:
 def validate_algorithm(call: Call, requested: str) -> None:
     """Raise ``S3Error`` for algorithms that the cluster does not support."""
     if requested in ("aws:kms", "aws:kms:dsse"):
-        raise S3Error("NotImplemented", "There are no keys of a key service here.")
+        raise S3Error("NotImplemented", f"Server-side encryption with {requested} is not supported.")
     if requested != AES256:
         raise S3Error("InvalidEncryptionAlgorithmError", details={"ArgumentName": SSE_HEADER})
     if not call.features.encryption:

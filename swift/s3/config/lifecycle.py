@@ -492,8 +492,14 @@ def _make_transition_containers(call: Call, rules: Sequence[LifecycleRule]) -> N
         return
     own, classes = call.bucket_storage_class, call.features.storage_classes
     for kind in kinds:
-        if kind == own or not call.features.multipart or classes.policy_of_class(kind) is None:
-            text = f"'StorageClass' must be one that the bucket has not and the cluster has, not {kind}."
-            raise S3Error("InvalidStorageClass", text)
+        if not call.features.multipart:
+            text = "Transitions need multipart uploads, which this cluster does not have."
+        elif kind == own:
+            text = f"The bucket's storage class is already {kind}; name another one for a transition."
+        elif classes.policy_of_class(kind) is None:
+            text = f"{kind} is not a storage class of this cluster; it has {', '.join(classes)}."
+        else:
+            continue
+        raise S3Error("InvalidStorageClass", text)
     for kind in sorted(kinds):
         make_segments_container(call, kind)

@@ -215,3 +215,29 @@ def test_packed_objects_that_are_not_there_are_one_line(packed, capsys):
         assert main([*words, *more]) == 1
         told = capsys.readouterr()
         assert len((told.out + told.err).splitlines()) == 1
+
+
+def test_packed_objects_are_located_with_the_commands_that_show_records(packed, capsys):
+    key = key_of("o")
+    put(packed.opened.store, key, ts(NOW_S), b"x")
+    make_rings(packed.root, [("10.0.0.7", 6200, "sda")], replicas=1, names=("object",))
+    assert main(["-c", str(packed.conf), "sda", key.hash]) == 0
+    assert f'ssh 10.0.0.7 "swift-object-volumes dump --device sda {key.hash}"' in capsys.readouterr().out
+
+
+def test_an_unknown_packed_device_is_answered_with_those_that_are_there(packed, capsys):
+    packed.opened.devices.device("sda")
+    assert main(["-c", str(packed.conf), "sdz", "AUTH_a/c/o"]) == 1
+    assert capsys.readouterr().err.endswith("mounted there: sda\n")
+
+
+def test_files_are_located_by_the_configuration_that_is_named(packed, file, capsys):
+    make_rings(packed.root, [("10.0.0.7", 6200, "sda")], replicas=1, names=("object",))
+    assert main(["-c", str(packed.conf), file()]) == 0
+    assert "10.0.0.7:6200 sda" in capsys.readouterr().out
+
+
+def test_an_object_without_a_device_is_answered_with_the_right_arguments(packed, capsys):
+    assert main(["-c", str(packed.conf), "AUTH_a/c/o"]) == 1
+    told = capsys.readouterr()
+    assert told.out == "Data file doesn't exist\n" and "DEVICE ACCOUNT/CONTAINER/OBJECT" in told.err

@@ -239,6 +239,23 @@ def test_certificates_that_cannot_be_read_stop_the_start(tmp_path):
         ring_of(1, tls_enabled=True, tls_cafile=str(tmp_path / "none"))
 
 
+def test_a_server_that_does_not_respond_is_reported_with_what_to_check(server):
+    class Errors:
+        texts = []
+
+        def error(self, text):
+            self.texts.append(text)
+
+    telemetry = Telemetry()
+    telemetry.log = Errors()
+    server.is_stopped = True
+    name = f"127.0.0.1:{server.port}"
+    ring = MemcacheRing(MemcacheSettings(memcache_servers=(name,), io_timeout=0.05), telemetry)
+    assert ring.get("k") is None
+    (text,) = Errors.texts
+    assert text == f"error talking to memcached {name}: it did not respond in time; check that it runs"
+
+
 def test_long_values_are_warned_of(server):
     class Warnings:
         texts = []

@@ -105,7 +105,7 @@ def test_the_text_tells_flaws_where_dump_shows_the_record_and_exits_as_json_does
 def test_a_compaction_that_does_nothing_tells_why(node, say, capsys):
     put(node.store, key_of("o"), ts(NOW_S), b"x" * 500)
     assert main(["compact", "--conf", str(node.conf)]) == 0
-    assert capsys.readouterr().out == "nothing to do: no volume is dead to 50 % or more\n"
+    assert capsys.readouterr().out == "nothing to do: no volume has 50 % of dead bytes or more\n"
     assert main(["compact", "--volume", "1", "--conf", str(node.conf)]) == 1
     assert "a process appends to it" in capsys.readouterr().out
 
@@ -236,7 +236,7 @@ def test_a_node_whose_devices_cannot_be_found_is_not_one_without_volumes(node, s
     (node.root / "srv/sda").rename(node.root / "sda")
     assert "no device is mounted below" in say("list", code=1)
     (node.root / "srv").rmdir()
-    assert f"No such file or directory ({node.root}/srv)" in say("verify", code=1)
+    assert f"{node.root}/srv is no directory; see devices in [DEFAULT]" in say("verify", code=1)
 
 
 def test_an_object_that_is_a_file_is_not_called_missing(node, capsys):

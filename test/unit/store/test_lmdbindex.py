@@ -355,5 +355,5 @@ def test_a_release_of_lmdb_that_a_damaged_index_ends_is_refused():
     for version in ("1.4.0", "2.0.0", "2.1.0"):
         with pytest.raises(ConfigError, match="needs lmdb 2.1.1 or newer, not"):
             require_lmdb(version)
-    with pytest.raises(ConfigError, match="needs the package lmdb"):
+    with pytest.raises(ConfigError, match=f"needs the package lmdb .{sys.executable} -m pip install"):
         require_lmdb("")
