@@ -115,7 +115,7 @@ def test_a_host_with_a_clock_one_hour_off_does_no_harm(hosts):
     hosts.tokens.clear()
     for number in (2, 3):
         hosts.start_host(number)
-    hosts.await_answers()
+    hosts.await_listening()
     took_s = await_health(hosts, known, gone)
     print(f"healthy {took_s:.1f} s after the clocks were set right")
 

@@ -93,7 +93,7 @@ def test_bit_rot_found_by_the_auditor_is_repaired_by_the_replicator(cluster):
     assert cluster.request("PUT", "rot/o", body=body).status == 201
     copies_of_it = [each for each in cluster.stored(policy=0) if each.body() == body]
     assert len(copies_of_it) == 3
-    number = cluster.rot(copies_of_it[0], 20_000)
+    number = cluster.corrupt_and_audit(copies_of_it[0], 20_000)
     assert list(cluster.device_path(number).glob("quarantined/objects/*"))
 
     def is_whole():

@@ -46,6 +46,8 @@ def test_a_damaged_archive_is_found_by_the_auditor_and_rebuilt(cluster):
     body = os.urandom(300_000)
     assert cluster.request("PUT", "coded/rot", body=body).status == 201
     before = archives(cluster)
-    cluster.rot(next(each for each in cluster.stored(policy=1) if len(each.body()) > 100_000), 100_000)
+    cluster.corrupt_and_audit(
+        next(each for each in cluster.stored(policy=1) if len(each.body()) > 100_000), 100_000
+    )
     cluster.await_true(lambda: archives(cluster) == before, "the archive is whole again", AWAIT_S)
     assert cluster.request("GET", "coded/rot").body == body
