@@ -37,7 +37,7 @@ _LOG = frozenset(("debug", "info", "warning", "error", "exception", "critical"))
 
 @dataclass(frozen=True)
 class Text:
-    """A piece of prose and the place where it stands."""
+    """A piece of prose and its location."""
 
     where: str
     text: str

@@ -31,7 +31,7 @@ def commit_time(root: Path) -> str:
 
 
 def checked_out(root: Path, target: Path) -> Path:
-    """Return a copy of the last commit's files; ``git archive`` gives them the time of the commit."""
+    """Return a copy of the last commit's files, with the time of the commit."""
     target.mkdir(parents=True)
     packed = subprocess.run(
         ["git", "-C", str(root), "archive", "HEAD"], check=True, capture_output=True

@@ -40,7 +40,7 @@ OFF_BY_ONE |= {ast.Is: "is not", ast.IsNot: "is", ast.In: "not in", ast.NotIn: "
 
 @dataclass(frozen=True)
 class Fault:
-    """A line of a module, and what stands there instead."""
+    """A line of a module, and its faulty replacement."""
 
     path: str
     line: int
@@ -206,7 +206,7 @@ def passes(copy: Path, tests: Sequence[str], timeout_s: float) -> bool:
 
 
 def _end(running: subprocess.Popen[bytes]) -> None:
-    """End what is left of a run, with the processes that it started."""
+    """Kill the remaining processes of a run, and their children."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(running.pid, number)

@@ -1,4 +1,4 @@
-"""What every filter promises (``Filter`` in swift/middleware/filter.py)."""
+"""Contract of filters (``Filter`` in swift/middleware/filter.py)."""
 
 import base64
 import io
@@ -37,7 +37,7 @@ def swift_dir(tmp_path_factory):
 
 
 def made(name, app, swift_dir):
-    """A filter as its declaration makes it."""
+    """Create a filter from its declaration."""
     declared = import_module(filters()[name].module).FILTER
     conf = {"swift_dir": swift_dir, "log_to_console": "true", **OPTIONS.get(name, {})}
     return declared.build(app, conf)
@@ -66,7 +66,7 @@ def make(request, swift_dir):
 
 @every("path", PATHS)
 @every("method", ["GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS", "ODD"])
-def test_what_is_none_of_its_business_passes(make, method, path):
+def test_unrelated_requests_pass_through(make, method, path):
     seen = []
 
     def answer(request):
@@ -79,7 +79,7 @@ def test_what_is_none_of_its_business_passes(make, method, path):
 
 
 @every("error", [HTTPError(418, "short"), BodyTimeout("slow")])
-def test_an_error_that_carries_an_answer_is_an_answer_to_the_filter(make, error):
+def test_an_error_with_a_response_is_a_response_to_the_filter(make, error):
     def answer(_request):
         raise error
 
@@ -87,7 +87,7 @@ def test_an_error_that_carries_an_answer_is_an_answer_to_the_filter(make, error)
     assert response.status == (418 if isinstance(error, HTTPError) else 408)
 
 
-def test_a_refusal_passes_the_response_side_of_everything_to_its_left(swift_dir):
+def test_a_rejection_passes_the_response_hooks_of_filters_to_its_left(swift_dir):
     class Refusing(Filter):
         def handle(self, request):
             raise HTTPError(400, "no", {"x-object-sysmeta-secret": "1", "x-shown": "2"})
@@ -102,7 +102,7 @@ def test_a_refusal_passes_the_response_side_of_everything_to_its_left(swift_dir)
     assert response.headers["x-trans-id"].startswith("tx")
 
 
-def test_the_end_of_the_body_is_told_through_it(make):
+def test_the_end_of_the_body_is_reported_through_it(make):
     ends = []
 
     def answer(_request):
@@ -114,7 +114,7 @@ def test_the_end_of_the_body_is_told_through_it(make):
     assert ends == [(4, True)]
 
 
-def test_it_is_a_wsgi_application_to_foreign_servers(make):
+def test_it_is_a_wsgi_application_for_other_servers(make):
     def answer(request):
         return Response(201, {"x-got": request.body.read().decode()}, b"made")
 

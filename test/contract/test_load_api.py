@@ -1,4 +1,4 @@
-"""Both APIs of ``swift-load`` make the requests that a server of theirs understands."""
+"""The Swift and S3 clients of ``swift-load`` against a server that implements enough of both APIs."""
 
 import re
 import shutil
@@ -112,7 +112,7 @@ NEEDS_OPENSSL = pytest.mark.skipif(shutil.which("openssl") is None, reason="need
 
 @pytest.fixture(params=["swift", "s3", pytest.param(TLS, marks=[pytest.mark.process, NEEDS_OPENSSL])])
 def use(request, server):
-    """Calls a function with the API, in a thread with an event loop of its own."""
+    """Return a function that calls another one with the API, in a thread with its own event loop."""
     root = f"http://127.0.0.1:{server.server_port}"
     endpoint = LoadEndpoint(f"{root}/v1/a", "t")
     if request.param == "s3":
@@ -145,7 +145,7 @@ def body_of(data):
     return lambda: iter((memoryview(data),))
 
 
-def test_an_objects_life(use, server):
+def test_an_object_is_created_read_updated_and_deleted(use, server):
     def live(api):
         api.make_container("c", "")
         api.put("c", "o ä", 3, body_of(b"abc"))
@@ -172,7 +172,7 @@ def test_an_objects_life(use, server):
     assert use(end) == [] and server.containers == {}
 
 
-def test_changes_that_a_newer_one_overtook_are_done(use, server):
+def test_superseded_changes_count_as_successful(use, server):
     server.containers["c"] = {"o": NEWER}
 
     def change(api):
@@ -202,7 +202,7 @@ def test_a_large_object_is_sent_in_parts(use, server):
         (lambda api: api.get("full", "o", lambda _data: False), "wrong bytes"),
     ],
 )
-def test_what_fails_says_its_kind(use, server, do, kind):
+def test_failures_report_their_kind(use, server, do, kind):
     server.containers["full"] = {"o": b"x"}
     with pytest.raises(OperationFailed, match=f"^{re.escape(kind)}$"):
         use(do)

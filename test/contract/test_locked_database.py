@@ -1,4 +1,4 @@
-"""Waiting for a database that others have locked delays neither the event loop nor other databases."""
+"""Waiting for a locked database delays neither the event loop nor other databases."""
 
 import inspect
 import sqlite3
@@ -136,9 +136,7 @@ def test_every_public_method_of_a_broker_is_in_the_table(kind, methods):
 
 @pytest.mark.parametrize("runs", RUNS)
 @pytest.mark.parametrize(("kind", "name", "call"), CALLS, ids=[f"{kind}-{name}" for kind, name, _ in CALLS])
-def test_a_call_to_a_locked_database_lets_others_run_and_succeeds_once_it_is_free(
-    object_path, kind, name, call, runs
-):
+def test_a_call_to_a_locked_database_yields_and_succeeds_once_unlocked(object_path, kind, name, call, runs):
     engine = Engine(run=RUNS[runs]())
     broker = MAKERS[kind](object_path, engine)
     other = make_container(object_path, engine, "2")
@@ -158,13 +156,13 @@ def test_a_call_to_a_locked_database_lets_others_run_and_succeeds_once_it_is_fre
 
 
 @pytest.mark.parametrize("runs", RUNS)
-def test_a_database_that_stays_locked_is_given_up_with_an_error(object_path, runs):
+def test_a_database_that_stays_locked_raises_an_error(object_path, runs):
     broker = make_container(object_path, Engine(run=RUNS[runs](), wait_s=0.3))
     with closing(Locked(broker)), pytest.raises(LockTimeout):
         broker.info()
 
 
-def test_a_question_may_ask_another_one(object_path):
+def test_queries_can_be_nested(object_path):
     """Also while it waits for a locked database: tools work so."""
     broker = make_container(object_path, Engine())
 

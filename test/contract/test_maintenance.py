@@ -1,4 +1,4 @@
-"""What every object engine promises to daemons (``Maintenance`` in swift/store/api.py)."""
+"""Contract of object engines for daemons (``Maintenance`` in swift/store/api.py)."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_an_object_is_found_by_its_hash_with_its_name(store, maintenance):
     assert (found.key, found.state.kind) == (key_of("ä/b"), LIVE)
 
 
-def test_what_was_never_there_has_no_name(maintenance):
+def test_unknown_objects_have_no_name(maintenance):
     found = maintenance.find(at(key_of()), NOW)
     assert (found.key, found.state.kind) == (None, ABSENT)
 
@@ -87,7 +87,7 @@ def test_tombstones_and_expired_objects_have_names(bench, store, maintenance):
     assert (gone.key, gone.state.kind) == (key_of("gone"), DELETED)
 
 
-def test_what_was_written_and_what_was_posted_are_told_apart(store, maintenance):
+def test_data_and_metadata_timestamps_differ_after_a_post(store, maintenance):
     put(store, key_of(), ts(10), **{"X-Object-Meta-A": "1"})
     post(store, key_of(), ts(12), **{"X-Object-Meta-B": "2"})
     state = maintenance.find(at(key_of()), NOW).state
@@ -96,10 +96,10 @@ def test_what_was_written_and_what_was_posted_are_told_apart(store, maintenance)
     assert state.posted["X-Object-Meta-B"] == "2"
 
 
-def test_a_name_of_another_hash_is_damage(store, maintenance):
+def test_a_name_with_another_hash_is_reported_as_damage(store, maintenance):
     other = key_of()._replace(path=EntityPath("AUTH_a", "c", "other"))
     put(store, other, ts(10))
-    # One that is in its place shows that the hash path settings are right.
+    # An object at its right path shows that the hash path settings are correct.
     put(store, key_of("sound"), ts(10))
     assert maintenance.find(at(key_of("sound")), NOW).key == key_of("sound")
     assert maintenance.find(at(key_of()), NOW).key is None
@@ -110,7 +110,7 @@ def test_a_name_of_another_hash_is_damage(store, maintenance):
 
 
 @pytest.mark.parametrize("size", [0, 10, (2 << 20) + 7])
-def test_a_sound_object_is_read_and_stays(store, maintenance, size):
+def test_audit_keeps_an_intact_object(store, maintenance, size):
     body = os.urandom(size)
     put(store, key_of(), ts(10), body)
     report = audit(maintenance, key_of())
@@ -127,7 +127,7 @@ def test_a_quick_audit_reads_no_body(bench, store, maintenance):
 
 
 @pytest.mark.parametrize("size", [100, (2 << 20) + 7])
-def test_a_body_that_is_not_what_was_stored_is_quarantined(bench, store, maintenance, size):
+def test_a_body_with_wrong_bytes_is_quarantined(bench, store, maintenance, size):
     put(store, key_of(), ts(10), os.urandom(size))
     bench.damage(key_of())
     assert "MD5" in audit(maintenance, key_of()).quarantined
@@ -136,29 +136,29 @@ def test_a_body_that_is_not_what_was_stored_is_quarantined(bench, store, mainten
 
 
 @pytest.mark.parametrize("full", [False, True])
-def test_a_body_of_another_length_is_quarantined(store, maintenance, full):
+def test_a_body_of_wrong_length_is_quarantined(store, maintenance, full):
     put(store, key_of(), ts(10), b"body", **{"Content-Length": "5"})
     assert "bytes" in audit(maintenance, key_of(), full=full).quarantined
     assert store.stat(key_of(), NOW).kind == ABSENT
 
 
-def test_a_name_that_does_not_belong_there_is_quarantined(store, maintenance):
+def test_a_misplaced_name_is_quarantined(store, maintenance):
     other = key_of()._replace(path=EntityPath("AUTH_a", "c", "other"))
     put(store, other, ts(10))
-    # One that is in its place shows that the hash path settings are right.
+    # An object at its right path shows that the hash path settings are correct.
     put(store, key_of("sound"), ts(10))
     assert audit(maintenance, key_of("sound"), full=False).quarantined is None
     assert "does not belong" in audit(maintenance, key_of(), full=False).quarantined
 
 
-def test_deleted_expired_and_missing_objects_are_fine(store, maintenance):
+def test_audit_accepts_deleted_expired_and_missing_objects(store, maintenance):
     put(store, key_of("old"), ts(10), **{"X-Delete-At": "100"})
     delete(store, key_of("gone"), ts(NOW_S))
     for name in ("old", "gone", "never"):
         assert audit(maintenance, key_of(name)).quarantined is None
 
 
-def test_archives_must_tell_what_they_are_and_be_whole_fragments_of_their_index(store, maintenance):
+def test_audit_requires_valid_headers_and_whole_fragments_in_archives(store, maintenance):
     sound = fragment(3, b"x" * 1000) + fragment(3, b"y" * 10)
     put(store, key_of("sound", EC), ts(NOW_S), sound, fragment=3, **EC_HEADERS)
     assert audit(maintenance, key_of("sound", EC)).bytes_read == len(sound)
@@ -181,7 +181,7 @@ def test_archives_must_tell_what_they_are_and_be_whole_fragments_of_their_index(
 # --- purge ------------------------------------------------------------------------------------------
 
 
-def test_what_was_handed_over_is_forgotten_and_its_place_as_well(bench, store, maintenance):
+def test_purge_removes_a_synced_object_and_its_directory(bench, store, maintenance):
     put(store, key_of(), ts(NOW_S))
     assert maintenance.purge(at(key_of()), SyncedVersion(ts(NOW_S)))
     assert store.stat(key_of(), NOW).kind == ABSENT
@@ -190,27 +190,27 @@ def test_what_was_handed_over_is_forgotten_and_its_place_as_well(bench, store, m
     assert maintenance.purge(at(key_of()), SyncedVersion(ts(NOW_S)))
 
 
-def test_what_came_later_stays(bench, store, maintenance):
+def test_purge_keeps_versions_newer_than_the_synced_one(bench, store, maintenance):
     put(store, key_of(), ts(NOW_S + 1))
     assert not maintenance.purge(at(key_of()), SyncedVersion(ts(NOW_S)))
     assert read(store, key_of()) == b"body"
 
 
-def test_a_tombstone_is_handed_over_by_its_time(store, maintenance):
+def test_a_tombstone_is_purged_up_to_the_synced_timestamp(store, maintenance):
     delete(store, key_of(), ts(NOW_S))
     assert not maintenance.purge(at(key_of()), SyncedVersion(ts(NOW_S - 1)))
     assert maintenance.purge(at(key_of()), SyncedVersion(ts(NOW_S)))
     assert store.stat(key_of(), NOW).kind == ABSENT
 
 
-def test_metadata_goes_with_its_object(bench, store, maintenance):
+def test_purge_removes_metadata_together_with_its_object(bench, store, maintenance):
     put(store, key_of(), ts(NOW_S))
     post(store, key_of(), ts(NOW_S + 2))
     assert maintenance.purge(at(key_of()), SyncedVersion(ts(NOW_S), meta_timestamp=ts(NOW_S + 2)))
     assert bench.names(key_of()) == []
 
 
-def test_an_object_stays_with_metadata_that_was_posted_since_it_was_offered(bench, store, maintenance):
+def test_purge_keeps_an_object_whose_metadata_changed_since_the_sync(bench, store, maintenance):
     put(store, key_of(), ts(NOW_S))
     post(store, key_of(), ts(NOW_S + 2), ctype_at=ts(NOW_S + 2))
     post(store, key_of(), ts(NOW_S + 3))
@@ -221,7 +221,7 @@ def test_an_object_stays_with_metadata_that_was_posted_since_it_was_offered(benc
     assert bench.names(key_of()) == []
 
 
-def test_a_tombstone_takes_newer_metadata_along(bench, store, maintenance):
+def test_purge_of_a_tombstone_removes_newer_metadata(bench, store, maintenance):
     put(store, key_of(), ts(NOW_S))
     post(store, key_of(), ts(NOW_S + 3))
     delete(store, key_of(), ts(NOW_S + 2))
@@ -230,7 +230,7 @@ def test_a_tombstone_takes_newer_metadata_along(bench, store, maintenance):
     assert bench.names(key_of()) == []
 
 
-def test_several_objects_are_handed_over_together(bench, store, maintenance):
+def test_several_objects_are_purged_together(bench, store, maintenance):
     keys = [key_of(f"{policy.name}{number}", policy) for number in range(4) for policy in (GOLD, EC)]
     for key in keys:
         put(store, key, ts(NOW_S), fragment=3 if key.policy is EC else None)
@@ -245,7 +245,7 @@ def test_several_objects_are_handed_over_together(bench, store, maintenance):
     assert bench.names(keys[0]) == []
 
 
-def test_metadata_stays_for_the_archive_that_is_to_come(bench, store, maintenance):
+def test_metadata_without_an_archive_is_kept_while_an_archive_may_arrive(bench, store, maintenance):
     key = key_of("coded", EC)
     put(store, key, ts(NOW_S), fragment=3)
     post(store, key, ts(NOW_S + 2))
@@ -256,7 +256,7 @@ def test_metadata_stays_for_the_archive_that_is_to_come(bench, store, maintenanc
     assert bench.names(key) == [f"{ts(NOW_S + 2).internal}.meta"]
 
 
-def test_metadata_of_nothing_is_removed_and_no_other(bench, store, maintenance):
+def test_only_metadata_without_an_object_is_removed(bench, store, maintenance):
     keys = [key_of(name, EC) for name in ("data", "tombstone", "lone")]
     for key in keys:
         put(store, key, ts(NOW_S), fragment=3)
@@ -269,7 +269,7 @@ def test_metadata_of_nothing_is_removed_and_no_other(bench, store, maintenance):
     assert sorted(store.inventory("sda", "7", EC)) == sorted(key.hash for key in keys[:2])
 
 
-def test_only_the_archive_of_the_index_is_forgotten(bench, store, maintenance):
+def test_only_the_archive_of_the_synced_index_is_purged(bench, store, maintenance):
     key = key_of(policy=EC)
     put(store, key, ts(NOW_S), fragment=3)
     put(store, key, ts(NOW_S), fragment=5)
@@ -283,9 +283,9 @@ def test_only_the_archive_of_the_index_is_forgotten(bench, store, maintenance):
     assert maintenance.purge(at(key), synced._replace(fragment=5))
 
 
-def test_an_archive_whose_commit_may_be_on_its_way_stays(bench, store, maintenance):
+def test_purge_keeps_an_archive_whose_commit_may_be_in_flight(bench, store, maintenance):
     key = key_of(policy=EC)
-    # Times of files are the machine's.
+    # Files have the machine's timestamps.
     bench.clock.now_s = float(int(time.time()))
     put(store, key, ts(bench.clock.now_s), fragment=3, commit=False)
     synced = SyncedVersion(ts(bench.clock.now_s), 3, durable=False)
@@ -304,8 +304,8 @@ def test_a_commit_that_comes_after_a_purge_finds_nothing(bench, store, maintenan
         assert bench.names(key) == []
 
 
-def test_an_archive_that_comes_again_after_a_purge_is_not_committed(bench, store, maintenance):
-    """The commit was of the one that is gone; also for an index that is made again."""
+def test_an_archive_that_arrives_again_after_a_purge_is_not_committed(bench, store, maintenance):
+    """The commit applied to the purged archive; this holds after the index is rebuilt, too."""
     key = key_of(policy=EC)
     put(store, key, ts(NOW_S), fragment=3)
     maintenance.purge(at(key), SyncedVersion(ts(NOW_S), 3, durable=True))
@@ -321,7 +321,7 @@ def test_an_archive_that_comes_again_after_a_purge_is_not_committed(bench, store
     assert bench.names(key) == [f"{ts(NOW_S).internal}#3#d.data"]
 
 
-def test_a_partition_goes_only_when_it_is_empty(bench, store, maintenance):
+def test_only_an_empty_partition_is_removed(bench, store, maintenance):
     put(store, key_of(), ts(NOW_S))
     store.hashes("sda", "7", GOLD)
     assert not maintenance.remove_partition("sda", "7", GOLD)
@@ -337,7 +337,7 @@ def test_a_partition_goes_only_when_it_is_empty(bench, store, maintenance):
 # --- quarantine -------------------------------------------------------------------------------------
 
 
-def test_what_somebody_wants_out_of_sight_is_found_no_more(store, maintenance):
+def test_a_quarantined_object_is_not_found(store, maintenance):
     put(store, key_of("dark"), ts(10))
     put(store, key_of("other"), ts(10))
     maintenance.quarantine(at(key_of("dark")), "nobody lists it")
@@ -345,7 +345,7 @@ def test_what_somebody_wants_out_of_sight_is_found_no_more(store, maintenance):
     assert maintenance.find(at(key_of("other")), NOW).state.kind == LIVE
 
 
-def test_nothing_can_be_put_out_of_sight_twice(store, maintenance):
+def test_an_object_cannot_be_quarantined_twice(store, maintenance):
     put(store, key_of(), ts(10))
     for _ in range(2):
         maintenance.quarantine(at(key_of()), "nobody lists it")
@@ -353,10 +353,10 @@ def test_nothing_can_be_put_out_of_sight_twice(store, maintenance):
     assert maintenance.find(at(key_of()), NOW).state.kind == LIVE
 
 
-# --- marks, settling, preparing ---------------------------------------------------------------------
+# --- change tokens, durability, preparation ---------------------------------------------------------
 
 
-def test_a_mark_says_that_nothing_changed_or_says_nothing(bench, store, maintenance):
+def test_a_change_token_is_empty_or_changes_with_the_partition(bench, store, maintenance):
     put(store, key_of(), ts(NOW_S))
     store.hashes("sda", "7", GOLD)
     mark = maintenance.change_token("sda", "7", GOLD)
@@ -368,23 +368,21 @@ def test_a_mark_says_that_nothing_changed_or_says_nothing(bench, store, maintena
     assert maintenance.change_token("sda", "8", GOLD) == ""
 
 
-def test_a_partition_that_was_just_written_is_not_idle_for_long_and_a_missing_one_for_ever(
-    bench, store, maintenance
-):
+def test_idle_time_is_short_after_a_write_and_infinite_for_missing_partitions(bench, store, maintenance):
     put(store, key_of(), ts(NOW_S))
-    # An engine that hashes for nothing does not remember.
+    # An engine whose hashes cost nothing does not track idle time.
     assert maintenance.idle_s("sda", "7", GOLD) == math.inf or 0 <= maintenance.idle_s("sda", "7", GOLD) < 60
     assert maintenance.idle_s("sda", "8", GOLD) == math.inf
 
 
-def test_what_was_brought_is_made_durable_whatever_is_there(bench, store, maintenance):
+def test_replicated_data_is_made_durable(bench, store, maintenance):
     put(store, key_of(), ts(NOW_S))
     maintenance.make_durable("sda", "7", GOLD, [key_of().hash[-3:], "abc", "../x"])
     maintenance.make_durable("sda", "8", GOLD, ["abc"])
     assert read(store, key_of()) == b"body"
 
 
-def test_a_device_is_made_ready_and_says_what_does_not_belong_there(bench, store, maintenance):
+def test_prepare_reports_nothing_on_a_device_without_unknown_entries(bench, store, maintenance):
     put(store, key_of(), ts(NOW_S))
     assert maintenance.prepare("sda", GOLD, NOW_S) == []
     assert maintenance.prepare("sda", EC, NOW_S) == []

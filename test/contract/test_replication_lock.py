@@ -1,4 +1,4 @@
-"""What every object engine promises about replicating into it: one at a time, and what it can do."""
+"""Contract of replication locks and capabilities of object engines."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ def test_a_partition_is_replicated_into_by_one_at_a_time(store):
     assert not is_held(store)
 
 
-def test_nothing_is_done_before_the_lock_is_entered_which_a_thread_does(store):
+def test_the_lock_is_taken_on_entry_by_a_thread(store):
     lock = store.replication_lock("sdz", "7", GOLD, 0.0)
     with pytest.raises(DeviceUnavailable), lock:
         pass
 
 
-def test_a_device_takes_only_so_many_at_a_time(store):
+def test_a_device_limits_concurrent_replication(store):
     with store.replication_lock("sda", "7", GOLD, 0.0):
         assert is_held(store, "8")
 
 
-def test_who_sends_a_partition_leaves_the_place_of_its_device_to_those_who_write(store):
+def test_outgoing_replication_takes_no_slot_of_the_device(store):
     with store.replication_lock("sda", "7", GOLD, 0.0, incoming=False):
         assert is_held(store, "7")
         assert not is_held(store, "8")
@@ -58,13 +58,13 @@ def test_who_sends_a_partition_leaves_the_place_of_its_device_to_those_who_write
     assert not is_held(store, "7") and not is_held(store, "8")
 
 
-def test_the_lock_is_given_back_after_an_error(store):
+def test_the_lock_is_released_after_an_error(store):
     with pytest.raises(ValueError, match="broke"), store.replication_lock("sda", "7", GOLD, 0.0):
         raise ValueError("broke")
     assert not is_held(store)
 
 
-def test_objects_can_be_changed_by_clients_meanwhile(store):
+def test_clients_can_change_objects_while_the_lock_is_held(store):
     with store.replication_lock("sda", "7", GOLD, 0.0):
         put(store, key_of(), ts(10))
     assert store.stat(key_of(), NOW).exists
@@ -75,12 +75,12 @@ def test_calls_of_every_effort_have_somewhere_to_run(store):
         assert store.run("sda", effort)(divmod, 7, 2) == (3, 1)
 
 
-def test_nothing_is_set_up_for_a_device_that_is_not_there(store):
+def test_nothing_is_created_for_a_missing_device(store):
     with pytest.raises(DeviceUnavailable):
         store.run("sdz", Effort.SHORT)
 
 
-def test_only_an_engine_that_says_so_hands_out_ranges_of_files(store):
+def test_only_an_engine_with_the_capability_returns_file_ranges(store):
     body = b"x" * (3 << 20)
     put(store, key_of(), ts(10), body)
     for _ in range(2):
@@ -93,7 +93,7 @@ def test_only_an_engine_that_says_so_hands_out_ranges_of_files(store):
         assert not any(isinstance(piece, FileBody) for piece in pieces)
 
 
-def test_an_engine_that_rsync_may_copy_keeps_files(bench, store):
+def test_an_engine_that_rsync_can_copy_stores_files(bench, store):
     put(store, key_of(), ts(10))
     if store.capabilities.rsyncable:
         assert list(bench.root.glob(f"sda/objects/7/*/{key_of().hash}/*.data"))

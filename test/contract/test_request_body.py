@@ -1,4 +1,4 @@
-"""What every request body promises (``RequestBody`` in swift/http/body.py)."""
+"""Contract of request bodies (``RequestBody`` in swift/http/body.py)."""
 
 import io
 import os
@@ -16,7 +16,7 @@ DATA = os.urandom(100_003)
 
 
 class Lines:
-    """A conversation whose next bytes are a body's."""
+    """A connection whose next bytes belong to a body."""
 
     def __init__(self, data):
         self._data = io.BytesIO(data + b"more")
@@ -46,7 +46,7 @@ KINDS = {
 
 
 def check(body, read):
-    """The whole contract of one body; ``read`` gets its bytes in one of the ways."""
+    """Check the contract of one body; ``read`` reads all its bytes in one of the supported ways."""
     assert isinstance(body, RequestBody)
     assert body.received == 0
     got = read(body)
@@ -88,7 +88,7 @@ def test_every_way_of_reading_gives_the_bytes(kind, read):
 
 @pytest.mark.parametrize("read", WAYS)
 @pytest.mark.parametrize("chunked", [False, True])
-def test_so_does_that_of_a_connection(read, chunked):
+def test_every_way_of_reading_a_connection_gives_the_bytes(read, chunked):
     bench = Bench()
     seen = []
 
@@ -112,7 +112,7 @@ def test_so_does_that_of_a_connection(read, chunked):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_part_may_be_read_and_the_rest_left(kind):
+def test_a_body_can_be_read_partially(kind):
     body = KINDS[kind](DATA)
     first = body.read(10)
     assert DATA.startswith(first)

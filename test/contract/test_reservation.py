@@ -1,4 +1,4 @@
-"""What every object engine promises about promises (``ObjectStore.reserve``)."""
+"""Contract of reservations of object engines (``ObjectStore.reserve``)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def files(tmp_path):
 
 
 def is_taken(store, by=None):
-    """Whether somebody else has the object; ``by`` is who."""
+    """Return True if another writer (``by``, if given) has reserved the object."""
     try:
         store.reserve(key_of(), ts(9))
     except AlreadyReserved as error:
@@ -38,7 +38,7 @@ def is_taken(store, by=None):
     return False
 
 
-def test_an_object_is_promised_to_one_writer_at_a_time(store):
+def test_an_object_is_reserved_for_one_writer_at_a_time(store):
     first = store.reserve(key_of(), ts(1))
     assert first.holds()
     assert is_taken(store, by=ts(1))
@@ -47,46 +47,46 @@ def test_an_object_is_promised_to_one_writer_at_a_time(store):
     second = store.reserve(key_of(), ts(2))
     assert second.holds()
     first.release()
-    assert second.holds(), "what was given back is given back once"
+    assert second.holds(), "a reservation is released only once"
     assert is_taken(store)
 
 
-def test_a_promise_is_about_one_object_of_one_policy(store):
+def test_a_reservation_covers_one_object_of_one_policy(store):
     assert store.reserve(key_of(), ts(2)).holds()
     assert store.reserve(key_of("p"), ts(2)).holds()
     assert store.reserve(key_of(policy=EC), ts(2)).holds()
 
 
-def test_a_promise_is_good_for_a_lease_and_keeps_others_away_after_it(bench):
-    promise = bench.store.reserve(key_of(), ts(1))
+def test_an_expired_reservation_is_invalid_but_still_excludes_others(bench):
+    reservation = bench.store.reserve(key_of(), ts(1))
     bench.clock.advance(LEASE_S - 0.1)
-    assert promise.holds()
+    assert reservation.holds()
     bench.clock.advance(0.2)
-    assert not promise.holds()
+    assert not reservation.holds()
     assert is_taken(bench.store)
 
 
-def test_writers_that_ask_for_no_promise_are_not_held_up(store):
-    promise = store.reserve(key_of(), ts(1))
+def test_writers_without_a_reservation_do_not_wait(store):
+    reservation = store.reserve(key_of(), ts(1))
     put(store, key_of(), ts(10))
     assert store.stat(key_of(), NOW).kind == LIVE
-    promise.release()
+    reservation.release()
 
 
-def test_another_process_sees_the_promise(files):
-    promise = files.store.reserve(key_of(), ts(1))
+def test_another_process_sees_the_reservation(files):
+    reservation = files.store.reserve(key_of(), ts(1))
     assert is_taken(files.make())
-    promise.release()
+    reservation.release()
     assert files.make().reserve(key_of(), ts(2)).holds()
 
 
-def test_nothing_is_left_of_a_promise_that_was_given_back(files):
+def test_a_released_reservation_leaves_nothing(files):
     files.store.reserve(key_of(), ts(1)).release()
     assert list(files.root.glob("sda/tmp/*")) == []
 
 
 @pytest.mark.process
-def test_what_a_killed_process_promised_is_promised_again_when_nobody_can_rely_on_it(files):
+def test_a_reservation_of_a_killed_process_expires(files):
     child = os.fork()
     if not child:
         os._exit(0 if files.store.reserve(key_of(), ts(1)).holds() else 1)
@@ -98,8 +98,8 @@ def test_what_a_killed_process_promised_is_promised_again_when_nobody_can_rely_o
     assert files.store.reserve(key_of(), ts(2)).holds()
 
 
-def test_nothing_is_promised_soon_after_a_boot(files):
-    """The file of a promise may be lost with the power; its writer may commit elsewhere yet."""
+def test_no_reservation_is_granted_soon_after_a_boot(files):
+    """A power cut may lose a reservation's file while its writer still commits on other nodes."""
     clock = files.clock = ManualClock(FORGOTTEN_AFTER_S - 1)
     store = files.make()
     assert is_taken(store)
@@ -107,7 +107,7 @@ def test_nothing_is_promised_soon_after_a_boot(files):
     assert store.reserve(key_of(), ts(2)).holds()
 
 
-def test_an_archive_that_is_not_committed_can_be_withdrawn(bench):
+def test_an_uncommitted_archive_can_be_aborted(bench):
     key = key_of(policy=EC)
     put(bench.store, key, ts(10), fragment=2, commit=False)
     with bench.store.edit(key, NOW, create=False) as edit:
@@ -116,7 +116,7 @@ def test_an_archive_that_is_not_committed_can_be_withdrawn(bench):
     assert bench.store.stat(key, NOW).kind == ABSENT
 
 
-def test_withdrawing_spares_what_is_durable_and_what_is_others(bench):
+def test_abort_keeps_durable_archives_and_those_of_other_uploads(bench):
     key = key_of(policy=EC)
     put(bench.store, key, ts(10), fragment=2)
     put(bench.store, key, ts(11), fragment=3, commit=False)
@@ -128,41 +128,41 @@ def test_withdrawing_spares_what_is_durable_and_what_is_others(bench):
     assert bench.names(key) == before
 
 
-def test_a_writer_that_went_away_is_followed_by_newer_ones_only(store):
-    """What it stored on other nodes is older than theirs, wherever it turns up."""
+def test_only_newer_writers_follow_a_vanished_writer(store):
+    """Objects that the vanished writer stored on other nodes are older than those of newer writers."""
     store.reserve(key_of(), ts(5)).abandon()
     for older in (ts(4), ts(5)):
-        with pytest.raises(AlreadyReserved) as told:
+        with pytest.raises(AlreadyReserved) as caught:
             store.reserve(key_of(), older)
-        assert (told.value.is_over, told.value.writer) == (True, ts(5))
+        assert (caught.value.is_over, caught.value.writer) == (True, ts(5))
     newer = store.reserve(key_of(), ts(6))
     assert newer.holds()
 
 
-def test_who_gives_a_promise_back_leaves_the_memory_of_those_who_vanished_before(store):
+def test_releasing_a_reservation_keeps_the_record_of_vanished_writers(store):
     store.reserve(key_of(), ts(5)).abandon()
     store.reserve(key_of(), ts(7)).release()
-    with pytest.raises(AlreadyReserved) as told:
+    with pytest.raises(AlreadyReserved) as caught:
         store.reserve(key_of(), ts(4))
-    assert (told.value.is_over, told.value.writer) == (True, ts(5))
+    assert (caught.value.is_over, caught.value.writer) == (True, ts(5))
     assert store.reserve(key_of(), ts(6)).holds()
 
 
-def test_what_is_stored_supersedes_those_who_vanished_before(store):
+def test_a_stored_object_supersedes_the_record_of_vanished_writers(store):
     store.reserve(key_of(), ts(5)).abandon()
     store.reserve(key_of(), ts(7)).complete()
     assert store.reserve(key_of(), ts(4)).holds()
 
 
-def test_nothing_is_left_of_a_promise_that_was_fulfilled(files):
+def test_a_completed_reservation_leaves_nothing(files):
     files.store.reserve(key_of(), ts(1)).abandon()
     files.store.reserve(key_of(), ts(2)).complete()
     assert list(files.root.glob("sda/tmp/*")) == []
 
 
-def test_what_is_remembered_of_those_who_vanished_outlives_the_process(files):
+def test_the_record_of_vanished_writers_outlives_the_process(files):
     files.store.reserve(key_of(), ts(5)).abandon()
     files.store.reserve(key_of(), ts(7)).release()
-    with pytest.raises(AlreadyReserved) as told:
+    with pytest.raises(AlreadyReserved) as caught:
         files.make().reserve(key_of(), ts(4))
-    assert told.value.is_over
+    assert caught.value.is_over

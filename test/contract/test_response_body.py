@@ -1,4 +1,4 @@
-"""What every response body promises (``ResponseBody`` in swift/http/body.py)."""
+"""Contract of response bodies (``ResponseBody`` in swift/http/body.py)."""
 
 import os
 
@@ -22,7 +22,7 @@ DATA = os.urandom(150_001)
 
 
 class Source:
-    """Something that a body keeps open; it must be let go exactly once."""
+    """A resource that a body keeps open; it must be closed exactly once."""
 
     def __init__(self):
         self.closed = 0
@@ -43,7 +43,7 @@ def file_of(data, source):
 
 
 def in_pieces(data, source):
-    """Bytes and a file range in turn, as an object server sends them."""
+    """Return a body of alternating bytes and file ranges, as an object server sends it."""
 
     def pieces():
         yield data[:7]
@@ -63,7 +63,7 @@ def blocks(data, source):
 
 
 class Filling(ResponseBody):
-    """A body that only fills buffers, with no more than some bytes at a time, as a socket does."""
+    """A body that only fills buffers, with few bytes at a time, as a socket does."""
 
     def __init__(self, data, source):
         self.length = len(data)
@@ -99,7 +99,7 @@ def segments(data, source):
 
 
 def foreign(data, source):
-    """The answer of somebody else's WSGI application."""
+    """Return the response body of a foreign WSGI application."""
 
     class Iterable:
         def __iter__(self):
@@ -116,7 +116,7 @@ def foreign(data, source):
 
 
 def link(data, source):
-    """The answer of a node, as it comes from its connection."""
+    """Return the response body of a node, as its connection delivers it."""
     listener = sockets.listen("127.0.0.1", 0, 1)
 
     def serve():
@@ -177,7 +177,7 @@ def body(kind, source):
     body.close()
 
 
-def test_every_body_is_of_the_one_type_and_knows_its_length(body):
+def test_every_body_is_a_response_body_and_knows_its_length(body):
     assert isinstance(body, ResponseBody)
     assert body.length == len(DATA)
 
@@ -196,7 +196,7 @@ def test_buffers_are_filled_until_the_end_and_never_after_it(body, size):
     assert body.read_into(buffer) == 0
 
 
-def test_small_reads_give_no_more_than_was_asked_for(body):
+def test_small_reads_return_at_most_the_requested_size(body):
     first = body.read(3)
     assert DATA.startswith(first)
     assert 0 < len(first) <= 3
@@ -204,7 +204,7 @@ def test_small_reads_give_no_more_than_was_asked_for(body):
     assert first + rest == DATA
 
 
-def test_what_a_pipe_does_not_get_a_buffer_does(body):
+def test_bytes_not_spliced_into_a_pipe_are_read_into_a_buffer(body):
     inlet, outlet = os.pipe2(os.O_NONBLOCK)
     got = bytearray()
     buffer = memoryview(bytearray(65536))
@@ -221,14 +221,14 @@ def test_what_a_pipe_does_not_get_a_buffer_does(body):
 
 
 @pytest.mark.parametrize("reads", [0, 1, 1000])
-def test_closing_lets_go_once_whenever_it_happens(body, kind, source, reads):
+def test_close_releases_resources_exactly_once(body, kind, source, reads):
     buffer = memoryview(bytearray(1000))
     for _ in range(reads):
         if not body.read_into(buffer):
             break
     body.close()
     body.close()
-    # A block that is being read is waited for.
+    # Closing waits for a block that is being read.
     green.spawn(lambda: None).wait()
     if kind not in WITHOUT_SOURCE:
         assert source.closed == 1

@@ -1,4 +1,4 @@
-"""What every object engine promises (swift/store/api.py); each test runs on all of them."""
+"""Contract of object engines (swift/store/api.py); each test runs on all of them."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ NOW = ReadOptions(NOW_S)
 
 
 class _Full:
-    """A reserve that leaves no byte."""
+    """A reserve that leaves no free byte."""
 
     def bytes_of(self, total_bytes: int) -> int:
         return total_bytes
 
 
 class FileBench:
-    """The filesystem engine and how to look behind it."""
+    """The filesystem engine, with access to its files."""
 
     def __init__(self, root):
         (root / "sda").mkdir()
@@ -84,7 +84,7 @@ class FileBench:
         )
 
     def restart(self):
-        """Begin anew with no more than what has to survive a power cut; files are all of it."""
+        """Restart the engine after a power cut; all files survive it."""
 
     def full_store(self):
         return self.make(_Full())
@@ -107,7 +107,7 @@ class FileBench:
 
 
 class PackedBench:
-    """The packed engine and how to look behind it; ``object_bytes_max`` decides what becomes a file."""
+    """The packed engine, with access to its records; bodies above ``object_bytes_max`` become files."""
 
     object_bytes_max = 1 << 20
 
@@ -133,7 +133,7 @@ class PackedBench:
         )
 
     def restart(self):
-        """The index does not survive a power cut."""
+        """Restart the engine after a power cut, which the index does not survive."""
         self.store.close()
         for path in self.root.rglob("*.mdb"):
             path.unlink()
@@ -176,7 +176,7 @@ class PackedFilesBench(PackedBench):
 
 
 class MemoryBench:
-    """The in-memory engine and how to look behind it."""
+    """The in-memory engine, with access to its content."""
 
     def __init__(self, _root=None):
         self.clock = ManualClock(NOW_S)
@@ -205,7 +205,7 @@ class MemoryBench:
 
 
 class Wrapping(ForwardingStore):
-    """A wrapper of everything that does nothing."""
+    """A store wrapper that forwards every call unchanged."""
 
     @property
     def maintenance(self):
@@ -219,7 +219,7 @@ class Wrapping(ForwardingStore):
 
 
 class WrappedBench(FileBench):
-    """The filesystem engine in a wrapper that does nothing."""
+    """The filesystem engine in a wrapper that forwards every call."""
 
     def make(self, reserve=None):
         return Wrapping(super().make(reserve))
@@ -246,7 +246,7 @@ class TierBench(FileBench):
         return PerPolicy(super().make(reserve), self.tier)
 
     def damage(self, key):
-        """What is on the SSD stays sound, so that has to go as well."""
+        """Damage the file and drop the intact copy on the SSD."""
         super().damage(key)
         self.tier.entries().flush(key.device)
 
@@ -346,7 +346,7 @@ def read(store, key, start=0, stop=None, options=NOW):
         stored.close()
 
 
-def test_nothing_is_known_about_an_object_that_never_was(store):
+def test_an_object_that_was_never_stored_is_missing(store):
     state = store.stat(key_of(), NOW)
     assert (state.kind, bool(state.timestamp), state.etag) == (ABSENT, False, None)
     stored = store.open(key_of(), NOW)
@@ -364,14 +364,14 @@ def test_what_was_put_is_read_back(store):
     assert read(store, key_of()) == b"hello"
 
 
-def test_objects_of_other_partitions_policies_and_names_are_others(store):
+def test_partition_policy_and_name_identify_an_object(store):
     put(store, key_of(), ts(10))
     for other in (key_of(partition="8"), key_of(policy=Policy(2, "silver")), key_of("p")):
         assert store.stat(other, NOW).kind == ABSENT
 
 
 @pytest.mark.parametrize("size", [0, 1, 65536, 65537, 1 << 20, (3 << 20) + 5])
-def test_every_span_of_every_size_is_read_exactly(store, size):
+def test_every_range_of_every_size_is_read_exactly(store, size):
     body = os.urandom(size)
     put(store, key_of(), ts(10), body)
     spans = {(0, size), (0, size // 2), (size // 2, size), (size // 3, size // 2)}
@@ -381,7 +381,7 @@ def test_every_span_of_every_size_is_read_exactly(store, size):
         assert read(store, key_of(), start, stop) == body[start:stop]
 
 
-def test_a_small_body_can_be_read_without_waiting_or_not_at_all(store):
+def test_read_cached_returns_a_small_body_or_none(store):
     put(store, key_of(), ts(10), b"small")
     stored = store.open(key_of(), NOW)
     assert stored.read_cached(4) is None
@@ -397,7 +397,7 @@ def test_a_newer_put_replaces_an_older_one_and_leaves_one_body(bench, store):
     assert bench.names(key_of()) == [f"{ts(11).internal}.data"]
 
 
-def test_an_older_put_that_comes_late_changes_nothing(bench, store):
+def test_a_late_older_put_changes_nothing(bench, store):
     put(store, key_of(), ts(11), b"new")
     put(store, key_of(), ts(10), b"old")
     assert read(store, key_of()) == b"new"
@@ -421,7 +421,7 @@ def test_a_reader_keeps_the_body_it_opened_while_it_is_replaced(store):
     stored.close()
 
 
-def test_a_deleted_object_is_remembered_with_its_time(bench, store):
+def test_a_deleted_object_leaves_a_tombstone_with_its_timestamp(bench, store):
     bench.clock.now_s = 100.0
     put(store, key_of(), ts(10))
     delete(store, key_of(), ts(11))
@@ -465,7 +465,7 @@ def test_the_newest_content_type_wins_whichever_post_it_came_with(store):
     assert state.data_content_type == "text/plain"
 
 
-def test_a_put_makes_older_posts_meaningless(bench, store):
+def test_a_put_supersedes_older_posts(bench, store):
     put(store, key_of(), ts(10))
     post(store, key_of(), ts(12), **{"X-Object-Meta-B": "2"})
     put(store, key_of(), ts(13))
@@ -473,7 +473,7 @@ def test_a_put_makes_older_posts_meaningless(bench, store):
     assert bench.names(key_of()) == [f"{ts(13).internal}.data"]
 
 
-def test_an_object_expires_for_those_who_look_later(store):
+def test_an_object_is_missing_after_its_expiry(store):
     put(store, key_of(), ts(10), **{"X-Delete-At": "2000"})
     assert store.stat(key_of(), ReadOptions(1999.9)).kind == LIVE
     state = store.stat(key_of(), ReadOptions(2000.0))
@@ -517,7 +517,7 @@ def test_a_draft_made_beforehand_can_be_put_later(store):
 
 
 @pytest.mark.parametrize("size", [4, 100_000])
-def test_a_draft_believes_the_md5_that_it_is_told(store, size):
+def test_a_draft_accepts_a_supplied_md5(store, size):
     body = b"x" * size
     with store.edit(key_of(), NOW, create=True) as edit:
         draft = edit.draft(size, etag=md5(body).hexdigest())
@@ -529,7 +529,7 @@ def test_a_draft_believes_the_md5_that_it_is_told(store, size):
 
 
 @pytest.mark.parametrize("before", [False, True])
-def test_a_guess_that_an_object_is_new_may_be_wrong(store, before):
+def test_an_edit_that_wrongly_assumes_a_new_object_is_correct(store, before):
     if before:
         put(store, key_of(), ts(10), b"old")
     with store.edit(key_of(), NOW, create=True, is_new=True) as edit:
@@ -549,7 +549,7 @@ def test_an_edit_that_changes_nothing_leaves_nothing(bench, store, is_new):
     assert list(store.inventory("sda", "7", GOLD)) == []
 
 
-def test_only_one_of_many_creators_finds_the_place_free(store):
+def test_only_one_of_many_creators_finds_no_object(store):
     created, start = [], threading.Barrier(8)
 
     def create(number):
@@ -577,7 +577,7 @@ def test_only_one_of_many_creators_finds_the_place_free(store):
 
 
 @pytest.mark.parametrize("size", [1000, 3 << 20])
-def test_a_damaged_body_is_never_read_to_its_end_and_then_gone(bench, store, size):
+def test_reading_a_damaged_body_fails_and_quarantines_it(bench, store, size):
     body = os.urandom(size)
     put(store, key_of(), ts(10), body)
     bench.damage(key_of())
@@ -606,7 +606,7 @@ def test_an_unknown_device_is_unavailable_for_everything(store):
             call()
 
 
-def test_a_full_device_takes_no_body_but_a_tombstone(bench):
+def test_a_full_device_refuses_a_body_but_accepts_a_tombstone(bench):
     store = bench.full_store()
     with pytest.raises(NoSpace):
         store.draft(key_of(), 100)
@@ -617,7 +617,7 @@ def test_a_full_device_takes_no_body_but_a_tombstone(bench):
     assert list(store.inventory("sda", "7", GOLD)) == [key_of().hash]
 
 
-def test_an_archive_is_nothing_to_ordinary_readers_until_it_is_committed(store):
+def test_readers_do_not_see_an_uncommitted_archive(store):
     key = key_of(policy=EC)
     put(store, key, ts(NOW_S), fragment=3, commit=False)
     assert store.stat(key, NOW).kind == ABSENT
@@ -630,7 +630,7 @@ def test_an_archive_is_nothing_to_ordinary_readers_until_it_is_committed(store):
     assert (state.kind, state.durable, state.durable_timestamp) == (LIVE, True, ts(NOW_S))
 
 
-def test_preferences_exclude_archives(store):
+def test_fragment_preferences_exclude_archives(store):
     key = key_of(policy=EC)
     put(store, key, ts(NOW_S), b"three", fragment=3)
     put(store, key, ts(NOW_S), b"five", fragment=5)
@@ -640,7 +640,7 @@ def test_preferences_exclude_archives(store):
     assert read(store, key, options=ReadOptions(NOW_S, fragment=3)) == b"three"
 
 
-def test_committing_an_archive_that_was_superseded_is_fine(store):
+def test_a_superseded_archive_can_be_committed(store):
     key = key_of(policy=EC)
     put(store, key, ts(NOW_S), fragment=3, commit=False)
     delete(store, key, ts(NOW_S + 1))
@@ -729,7 +729,7 @@ def test_an_archive_is_committed_in_both_partitions_during_a_part_power_increase
         assert read(store, object_path) == b"new"
 
 
-def test_what_is_left_in_the_partition_of_before_is_gathered_from_there(store):
+def test_relink_links_objects_from_the_old_partition(store):
     old, new = key_of(partition="7"), key_of(partition="14")
     store.relink(new, "7")
     assert store.stat(new, NOW).kind == ABSENT
@@ -748,7 +748,7 @@ def test_what_is_left_in_the_partition_of_before_is_gathered_from_there(store):
     assert store.stat(new, NOW).kind == DELETED
 
 
-def test_archives_are_gathered_with_what_they_are_worth(store):
+def test_relink_keeps_the_state_of_archives(store):
     old, new = key_of(policy=EC, partition="7"), key_of(policy=EC, partition="14")
     put(store, old, ts(10), b"body", fragment=3)
     put(store, old, ts(NOW_S), b"more", fragment=3, commit=False)
@@ -758,7 +758,7 @@ def test_archives_are_gathered_with_what_they_are_worth(store):
     assert state.fragments == [(ts(NOW_S), [3]), (ts(10), [3])]
 
 
-def test_an_update_is_kept_once_per_object_and_time(bench, store):
+def test_an_update_is_saved_once_per_object_and_timestamp(bench, store):
     update = AsyncUpdate("PUT", key_of().path, {"X-Timestamp": ts(10).internal}, "unsharded", None)
     store.updates.save("sda", GOLD, update, ts(10))
     store.updates.save("sda", GOLD, update._replace(container_path="a/shard"), ts(10))
@@ -795,7 +795,7 @@ def test_engines_agree_on_every_sequence_of_changes(tmp_path_factory, steps):
 
 
 @pytest.mark.parametrize("size", [5, 70_000, None])
-def test_a_draft_may_take_the_md5_of_a_sender_whose_sums_are_the_same(store, size):
+def test_a_draft_accepts_the_md5_of_a_sender_with_equal_checksums(store, size):
     body = os.urandom(size or 300_000)
     draft = store.draft(key_of(), size, etag_follows=True)
     draft.write(body[:3])
@@ -816,7 +816,7 @@ def test_a_draft_may_take_the_md5_of_a_sender_whose_sums_are_the_same(store, siz
     assert read(store, key_of()) == body
 
 
-def test_a_draft_takes_no_md5_of_other_bytes(bench, store):
+def test_a_draft_rejects_an_md5_of_other_bytes(bench, store):
     draft = store.draft(key_of(), 5, etag_follows=True)
     draft.write(b"hallo")
     sums = ChunkSums(chunk_size_for(5))
@@ -827,7 +827,7 @@ def test_a_draft_takes_no_md5_of_other_bytes(bench, store):
 
 
 @pytest.mark.parametrize("size", [5, 65537, (3 << 20) + 5])
-def test_pieces_are_the_same_bytes_as_blocks_however_often_they_are_asked_for(store, size):
+def test_pieces_and_blocks_return_the_same_bytes_repeatedly(store, size):
     body = os.urandom(size)
     put(store, key_of(), ts(10), body)
     for start, stop in [(0, size), (0, size), (size // 3, size), (0, size // 2)]:

@@ -1,4 +1,4 @@
-"""What every object engine promises about the container updates it keeps (``PendingUpdates``)."""
+"""Contract of pending container updates of object engines (``PendingUpdates``)."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def refs(kept, policy=GOLD):
     return found
 
 
-def test_nothing_was_kept_on_a_fresh_device(kept):
+def test_a_fresh_device_has_no_updates(kept):
     assert kept.groups("sda", GOLD) == []
     assert kept.unknown_policies("sda", [GOLD]) == []
 
 
-def test_what_was_saved_is_found_and_read_as_it_was(kept):
+def test_saved_updates_are_found_and_read_unchanged(kept):
     save(kept)
     ((ref,),) = refs(kept)
     pending = kept.load(ref)
@@ -50,7 +50,7 @@ def test_what_was_saved_is_found_and_read_as_it_was(kept):
     assert (pending.successes, pending.redirects) == ((), ())
 
 
-def test_updates_come_object_by_object_the_newest_first(kept):
+def test_updates_are_grouped_by_object_newest_first(kept):
     for name in ("o", "p"):
         for at in (11, 13, 12):
             save(kept, name, at)
@@ -68,7 +68,7 @@ def test_policies_keep_their_updates_apart(kept):
     assert kept.unknown_policies("sda", [GOLD, EC]) == []
 
 
-def test_progress_is_remembered_in_its_place(kept):
+def test_progress_is_saved_in_place(kept):
     save(kept)
     ((ref,),) = refs(kept)
     pending = replace(kept.load(ref), successes=(3, 5), redirects=("a/shard",))
@@ -77,7 +77,7 @@ def test_progress_is_remembered_in_its_place(kept):
     assert refs(kept) == [[ref]]
 
 
-def test_what_was_delivered_is_forgotten_once(kept):
+def test_a_delivered_update_is_removed_once(kept):
     save(kept, at=10)
     save(kept, at=11)
     ((newer, older),) = refs(kept)
@@ -89,7 +89,7 @@ def test_what_was_delivered_is_forgotten_once(kept):
     assert kept.groups("sda", GOLD) == []
 
 
-def test_what_is_put_away_is_found_no_more(kept):
+def test_a_quarantined_update_is_not_found(kept):
     save(kept)
     ((ref,),) = refs(kept)
     assert kept.quarantine(ref) is not None
@@ -97,7 +97,7 @@ def test_what_is_put_away_is_found_no_more(kept):
     assert kept.quarantine(ref) is None
 
 
-def test_a_device_that_is_gone_says_so(kept):
+def test_a_missing_device_raises_an_error(kept):
     ref = UpdateRef("sdz", GOLD, f"{key_of().hash}-{ts(10).internal}")
     calls = [
         lambda: kept.save("sdz", GOLD, update_of(), ts(10)),

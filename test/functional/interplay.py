@@ -17,7 +17,7 @@ PARTS = (DATA[:30], DATA[30:31], DATA[31:])
 TYPE = "inter/play"
 READER = "test2:tester2"
 POLICIES = ("gold", "ec")
-#: What an object is.
+#: Kinds of objects.
 KINDS = ("plain", "slo", "inline", "nested", "dlo")
 #: How it is reached.
 FORMS = (
@@ -26,7 +26,7 @@ FORMS = (
 )
 #: Forms that need more links than may be followed, or make no sense.
 NONSENSE = {("plain", "copied-manifest"), ("dlo", "quota")}
-#: Who reads.
+#: Readers.
 ASKERS = ("owner", "reader", "tempurl", "container-tempurl")
 
 
@@ -60,7 +60,7 @@ class World:
             self._fill(policy)
 
     def ask(self, method, path, headers=None, body=None, *, query="", user=None):
-        """A request below the test account; ``path`` is quoted here."""
+        """Send a request below the test account; this method quotes ``path``."""
         headers = dict(headers or {})
         if user is not None:
             headers["X-Auth-Token"] = self._cluster.token(user)
@@ -69,17 +69,17 @@ class World:
         return Got(self._connection.getresponse())
 
     def owner(self, method, path, headers=None, body=None, *, query=""):
-        """As the account's owner."""
+        """Send a request as the account's owner."""
         return self.ask(method, path, headers, body, query=query, user="test:tester")
 
     def must(self, *words, **options):
-        """As the owner, and it works."""
+        """Send a request as the owner; fail unless it succeeds."""
         got = self.owner(*words, **options)
         assert 200 <= got.status <= 299, (words, got)
         return got
 
     def read(self, asker, where, method="GET", headers=None):
-        """The answer that somebody gets."""
+        """Return the response that a reader gets."""
         path, query = where
         if asker == "owner":
             return self.owner(method, path, headers, query=query)
@@ -91,13 +91,13 @@ class World:
         return self.ask(method, path, headers, query=f"{query}&{more}" if query else more)
 
     def container(self, name, policy="gold", **headers):
-        """Make a container that the reader may read and everybody with the key."""
+        """Create a container that the reader and holders of the key can read."""
         given = {"X-Container-Read": READER, "X-Container-Meta-Temp-URL-Key": "ckey"}
         given |= {"X-Storage-Policy": policy} | {n.replace("_", "-"): v for n, v in headers.items()}
         self.must("PUT", name, given)
 
     def make(self, kind, path, headers=None, *, segments="segments-gold"):
-        """An object of a kind; the answer to its PUT."""
+        """Create an object of a kind; return the response to its PUT."""
         headers = {"Content-Type": TYPE, "X-Object-Meta-Kind": kind, **(headers or {})}
         if kind == "plain":
             return self.must("PUT", path, headers, DATA)
@@ -251,7 +251,7 @@ class World:
 # --- what is asked ------------------------------------------------------------------------------------
 
 SIZE = len(DATA)
-#: Name → Range, and what it is to give: the bytes, or the status of a refusal.
+#: Name → Range, and the expected bytes or status.
 RANGES = {
     "first": ("bytes=0-0", DATA[:1]),
     "across": ("bytes=28-33", DATA[28:34]),
@@ -259,18 +259,18 @@ RANGES = {
     "suffix": ("bytes=-70", DATA[-70:]),
     "beyond": (f"bytes={SIZE}-", 416),
 }
-#: What is asked by all.
+#: Readings that all readers do.
 FEW = ("whole", "head", "across", "suffix", "unless-same")
 READINGS = ("whole", "head", *RANGES, "same", "other", "unless-same", "multiple")
 
 
 def may_read(form, asker):
-    """Whether somebody may read an object in a form: old versions are for those who own the account."""
+    """Return True if a reader may read an object in a form: only owners can read old versions."""
     return form != "old" or asker == "owner"
 
 
 def reading_cases():
-    """(kind, form, policy, asker, reading), in an order in which objects are read one after the other."""
+    """Return (kind, form, policy, asker, reading) cases, grouped by object."""
     return [
         (kind, form, policy, asker, reading)
         for kind in KINDS
@@ -284,6 +284,6 @@ def reading_cases():
 
 
 def spans_containers(kind, form):
-    """Whether an object's bytes are in other containers than its own."""
+    """Return True if an object's bytes are in other containers than its own."""
     linked = form in ("dynamic", "static", "chain", "linked-version", "copied-link")
     return linked or (kind != "plain" and form not in ("copied", "quota", "into-versions"))

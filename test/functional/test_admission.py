@@ -1,4 +1,4 @@
-"""Admission in real processes: limits, promises under overload, reservations, room before the first byte."""
+"""Admission in real processes: limits, guarantees under overload, reservations, space checks."""
 
 import http.client
 import json
@@ -52,8 +52,8 @@ def live(tmp_path_factory):
         made.stop()
 
 
-def patiently(live, *request, **more):
-    """What a polite client gets: it comes again when it was told to."""
+def request_with_retries(live, *request, **more):
+    """Return the response that a client gets that obeys Retry-After."""
     for _ in range(20):
         answer = live.request(*request, **more)
         if answer.status not in (429, 503):
@@ -63,15 +63,15 @@ def patiently(live, *request, **more):
     return answer
 
 
-def test_beyond_a_limit_of_its_own_a_client_is_told_429(live):
-    assert patiently(live, "PUT", "slow").status == 201
+def test_a_client_beyond_its_own_limit_gets_429(live):
+    assert request_with_retries(live, "PUT", "slow").status == 201
     answers = [live.request("GET", "slow") for _ in range(6)]
     refused = [a for a in answers if a.status == 429]
     assert refused
     assert refused[0].body.startswith(b"Rule bounded allows 2 requests/s. Try again after ")
 
 
-def test_rules_are_read_again_and_bad_ones_are_told_and_not_used(live):
+def test_rules_are_reloaded_and_invalid_rules_are_reported_and_ignored(live):
     live.rules.write_text(RULES + '\n[[rule]]\nname = "bad"\ngreatest = { requests = "x" }\n')
 
     def told():
@@ -120,7 +120,7 @@ def test_an_operator_watches_and_changes_rules_for_all_workers(live):
 
 
 def flood(live, token, stop, counts):
-    """A client that asks as fast as it can."""
+    """Send requests as fast as possible."""
     connection = http.client.HTTPConnection(live.plan.ip, live.plan.proxy_port, timeout=30)
     while not stop.is_set():
         connection.request("HEAD", "/v1/AUTH_test", headers={"X-Auth-Token": token})
@@ -130,7 +130,7 @@ def flood(live, token, stop, counts):
     connection.close()
 
 
-def test_who_is_guaranteed_something_gets_it_while_others_ask_for_more_than_there_is(live):
+def test_a_client_gets_its_guaranteed_share_under_overload(live):
     token, mine = live.token(), live.token("test2:tester2")
     stop, counts = threading.Event(), []
     threads = [threading.Thread(target=flood, args=(live, token, stop, counts)) for _ in range(4)]
@@ -141,7 +141,7 @@ def test_who_is_guaranteed_something_gets_it_while_others_ask_for_more_than_ther
         counts.clear()
         got, began = [], time.monotonic()
         for n in range(60):
-            # 12 a second are asked for, 15 are guaranteed.
+            # 12 requests per second are sent, 15 are guaranteed.
             time.sleep(max(0.0, began + n / 12 - time.monotonic()))
             got.append(live.raw("HEAD", "/v1/AUTH_test2", {"X-Auth-Token": mine}).status)
         seconds, others = time.monotonic() - began, list(counts)
@@ -153,11 +153,11 @@ def test_who_is_guaranteed_something_gets_it_while_others_ask_for_more_than_ther
     assert set(got) | set(others) <= {200, 204, 503}
     assert mine_in >= 0.95 * len(got)
     assert 0 < others_in < others.count(503), "what is too much is refused at once"
-    # Two workers, and each knows of the other what was two intervals ago.
+    # Two workers; each has data of the other that is two intervals old.
     assert mine_in + others_in <= 30 * (seconds + 2) * 1.2, (mine_in, others_in, seconds)
 
 
-def test_a_reservation_is_made_refused_and_worth_nothing_to_others(live):
+def test_a_reservation_is_made_refused_and_useless_to_other_clients(live):
     wish = "?reserve&duration=60&direction=read&bytes_per_second=30MB"
     assert live.raw("POST", f"/v1/AUTH_test{wish}").status == 401
     headers = {"X-Auth-Token": live.token()}
@@ -179,11 +179,14 @@ def test_a_reservation_is_made_refused_and_worth_nothing_to_others(live):
     other = {"X-Auth-Token": live.token("test2:tester2"), "X-Reservation": ticket}
     answer = live.raw("HEAD", "/v1/AUTH_test2", other)
     assert answer.headers["x-reservation-status"] == "for another account"
-    assert "x-reservation-status" not in patiently(live, "HEAD", "", {"X-Reservation": ticket}).headers
+    assert (
+        "x-reservation-status"
+        not in request_with_retries(live, "HEAD", "", {"X-Reservation": ticket}).headers
+    )
 
 
-def test_an_upload_that_has_no_room_is_refused_before_its_first_byte(live):
-    assert patiently(live, "PUT", "full").status == 201
+def test_an_upload_without_free_space_is_refused_before_its_first_byte(live):
+    assert request_with_retries(live, "PUT", "full").status == 201
     conf = live.plan.etc / "object-server" / "1.conf"
     before = conf.read_text()
     conf.write_text(before.replace("[DEFAULT]\n", "[DEFAULT]\nfallocate_reserve = 100%\n"))
@@ -203,7 +206,7 @@ def test_an_upload_that_has_no_room_is_refused_before_its_first_byte(live):
 
 
 def first_words(live, path, size):
-    """What the proxy says to the head of an upload."""
+    """Return the proxy's response to the head of an upload."""
     with socket.create_connection((live.plan.ip, live.plan.proxy_port), timeout=30) as link:
         head = f"PUT {path} HTTP/1.1\r\nHost: h\r\nX-Auth-Token: {live.token()}\r\n"
         link.sendall(f"{head}Content-Length: {size}\r\nExpect: 100-continue\r\n\r\n".encode())

@@ -38,7 +38,7 @@ def link(method, path, **how):
 
 
 class Planted:
-    """Runs a command where it is unpickled."""
+    """An object that runs a command when it is unpickled."""
 
     def __init__(self, path):
         self.path = path
@@ -126,8 +126,8 @@ def test_2015_5223_an_upload_link_makes_no_pointer_to_other_data(keyed, header, 
 
 
 @pytest.mark.parametrize("mode", ["X-Versions-Location", "X-History-Location", "X-Versions-Enabled"])
-def test_2015_1856_who_may_only_read_deletes_no_versions(keyed, mode):
-    """Versions are moved with rights of their own: the caller's are looked at first."""
+def test_2015_1856_readers_cannot_delete_versions(keyed, mode):
+    """Versions are moved with internal rights, so the caller's rights are checked first."""
     other = {"X-Container-Read": "test2:tester2"}
     home, container = f"home-{mode}", f"read-{mode}"
     keyed.request("PUT", home, other)
@@ -174,7 +174,7 @@ def test_unknown_a_copy_of_the_link_to_a_version_gives_no_rights(keyed):
 
 
 def connections(cluster):
-    """Established connections to object servers."""
+    """Return the established connections to object servers."""
     ports = {f"{cluster.plan.port('object', node):04X}" for node in cluster.plan.node_numbers()}
     with open("/proc/net/tcp") as stream:
         rows = [line.split() for line in stream][1:]

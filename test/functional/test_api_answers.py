@@ -1,4 +1,4 @@
-"""Every API case gets the answer that was recorded from the peer: status, headers and body."""
+"""Every API case gets the response recorded from the peer: status, headers and body."""
 
 import json
 import re
@@ -64,7 +64,7 @@ _IF_RANGE = (200, "the range is of another version")
 _E = "5d41402abc4b2a76b9719d911017c592"
 _PAST, _FUTURE = "Sat, 21 Nov 2009 00:00:00 GMT", "Sat, 21 Nov 2099 00:00:00 GMT"
 _RANGED = {"Range": "bytes=1-2"}
-#: (method, object, conditions) → our status: what RFC 9110 §13.2.2 says otherwise than the peer.
+#: (method, object, conditions) → our status, where RFC 9110 §13.2.2 differs from the peer.
 _PRECEDENCE = (
     ("GET", "c", {"If-Match": _E, "If-Unmodified-Since": _PAST}, 200),
     ("GET", "c", {"If-Match": _E, "If-Unmodified-Since": _PAST, **_RANGED}, 206),
@@ -117,7 +117,7 @@ DIFFERENT.update(
     )
 )
 DIFFERENT["GET /v1/AUTH_test/ff/o [('If-None-Match', 'W/"] = (304, "RFC 9110 13.1.2 compares weakly")
-#: What the peer fails to answer, by number: our status.
+#: Number of a case in which the peer fails → our status.
 FAILED = {
     number: 200
     for number, golden in enumerate(GOLDEN)
@@ -126,7 +126,7 @@ FAILED = {
 
 
 def without_statistics(answer):
-    """Account statistics come late from the container updater: how late is not what is compared."""
+    """Remove account statistics, which the container updater sends at an unknown time."""
     if not re.match(r"(GET|HEAD) /v1/AUTH_\w+(\?\S*)? ", answer["request"]):
         return
     for name in ("x-account-object-count", "x-account-bytes-used", "x-account-container-count"):
@@ -139,13 +139,13 @@ def without_statistics(answer):
 
 
 def without_odd_name(answer):
-    """The name that only our containers and accounts keep."""
+    """Remove the metadata name that only our containers and accounts store."""
     if answer["request"].startswith("HEAD /v1/AUTH_test"):
         for kind in ("container", "account"):
             answer["headers"].pop(f"x-{kind}-meta-\xc3\xbc", None)
 
 
-def test_the_answers_are_the_recorded_ones(tmp_path):
+def test_responses_match_the_recorded_ones(tmp_path):
     live = LiveCluster(tmp_path / "data", ec="2+1", rest_s=LiveCluster.AT_REST_S)
     answers = answers_of(live, send_everything)
     assert [a["request"] for a in answers] == [g["request"] for g in GOLDEN]
@@ -163,7 +163,7 @@ def test_the_answers_are_the_recorded_ones(tmp_path):
 
     check_each(range(len(GOLDEN)), check, named=lambda n: f"{n} {GOLDEN[n]['request']}")
 
-    # What differs on purpose still does.
+    # Intended differences must still exist.
     differing = {g["request"] for a, g in zip(answers, GOLDEN, strict=True) if a != g}
     same = [start for start in DIFFERENT if not any(request.startswith(start) for request in differing)]
     assert not same, "no longer different: " + "\n".join(same)

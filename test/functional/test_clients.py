@@ -20,7 +20,7 @@ def swift(cluster, swift_client):
 
 
 def write_tree(root):
-    """Files with awkward names, empty ones and nested folders; name → content."""
+    """Write files with unusual names, empty files and nested folders; return name → content."""
     rng = random.Random(11)
     files = {
         "empty": b"",
@@ -38,7 +38,7 @@ def write_tree(root):
     return files
 
 
-def test_a_tree_goes_up_and_comes_down_unchanged(swift, cluster, tmp_path):
+def test_a_directory_tree_is_uploaded_and_downloaded_unchanged(swift, cluster, tmp_path):
     files = write_tree(tmp_path / "up")
     swift("upload", "tree", ".", cwd=tmp_path / "up")
     assert sorted(swift("list", "tree").stdout.splitlines()) == sorted(files)
@@ -177,7 +177,7 @@ def shared(cluster):
 
 
 def statuses(cluster, user):
-    """What a user gets for the object, the listing, an upload, and the container's own change."""
+    """Return a user's statuses for the object, the listing, an upload and a container POST."""
     asked = (("GET", "shared/o"), ("GET", "shared"), ("PUT", "shared/new"), ("POST", "shared"))
     if user is None:
         return [cluster.raw(m, f"/v1/AUTH_test/{p}", {"Content-Length": "0"}).status for m, p in asked]
@@ -201,12 +201,12 @@ def statuses(cluster, user):
         ("", "", "admin:admin", [200, 200, 201, 204]),
     ],
 )
-def test_container_acls_decide_what_others_may_do(shared, read, write, user, expected):
+def test_container_acls_decide_the_rights_of_other_users(shared, read, write, user, expected):
     shared.request("POST", "shared", {"X-Container-Read": read, "X-Container-Write": write})
     assert [200 if s == 204 and i == 1 else s for i, s in enumerate(statuses(shared, user))] == expected
 
 
-def test_a_referrer_may_be_shut_out(shared):
+def test_a_referrer_can_be_excluded(shared):
     shared.request("POST", "shared", {"X-Container-Read": ".r:*,.r:-bad.com,.r:.ok.com"})
     for referer, status in ((None, 200), ("http://bad.com/x", 401), ("http://sub.ok.com/x", 200)):
         headers = {"Referer": referer} if referer else {}
@@ -268,7 +268,7 @@ def test_a_client_cannot_choose_timestamps_or_policies_by_internal_headers(clust
 
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory):
-    """A cluster whose proxy sends statsd packets to us."""
+    """A cluster whose proxy sends statsd packets to the test."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     sock.bind(("127.0.0.1", 0))
     sock.setblocking(False)
@@ -286,7 +286,7 @@ def watched(tmp_path_factory):
 
 
 class Packets:
-    """Everything that arrived at a UDP socket so far."""
+    """All packets that a UDP socket has received so far."""
 
     def __init__(self, sock):
         self._sock = sock
@@ -300,7 +300,7 @@ class Packets:
                 return self._texts
 
 
-def test_statsd_packets_say_what_was_done(watched):
+def test_statsd_packets_report_the_requests(watched):
     watched.request("PUT", "c")
     watched.request("PUT", "c/o", {}, b"12345")
     watched.request("GET", "c/o")
@@ -324,7 +324,7 @@ def test_statsd_packets_say_what_was_done(watched):
 
 
 def samples(page):
-    """Prometheus samples as (name, labels text) → value; fails on malformed lines."""
+    """Parse Prometheus samples into (name, labels text) → value; fail on malformed lines."""
     found, types = {}, {}
     for line in page.decode().splitlines():
         if line.startswith("# TYPE "):
@@ -360,7 +360,7 @@ def test_every_server_has_a_metrics_page(cluster):
         assert cluster.raw("POST", "/metrics", port=port).status == 405
 
 
-def test_clients_do_not_see_what_a_server_counts(cluster):
+def test_clients_cannot_read_the_metrics_page(cluster):
     for path in ("/metrics", "/%6detrics"):
         answer = cluster.raw("GET", path)
         assert answer.status == 412

@@ -9,7 +9,7 @@ import pytest
 
 
 def random_bytes(size):
-    """The same for a size, whichever tests run."""
+    """Return pseudorandom bytes that depend only on the size."""
     return random.Random(size).randbytes(size)
 
 
@@ -19,14 +19,14 @@ SIZES = [0, 1, 100, 65_536, 200_000, 1_048_575, 1_048_576, 1_048_577, 3_500_000]
 
 @pytest.fixture(scope="module")
 def coded(cluster):
-    """The name of an erasure coded container."""
+    """Return the name of an erasure coded container."""
     assert cluster.request("PUT", "coded", {"X-Storage-Policy": "ec"}).status == 201
     assert cluster.request("HEAD", "coded").headers["x-storage-policy"] == "ec"
     return "coded"
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_objects_of_all_sizes_come_back(cluster, coded, size):
+def test_objects_of_all_sizes_are_read_back(cluster, coded, size):
     body = random_bytes(size)
     etag = hashlib.md5(body).hexdigest()
     put = cluster.request("PUT", f"{coded}/o{size}", {"ETag": etag}, body)
@@ -39,14 +39,14 @@ def test_objects_of_all_sizes_come_back(cluster, coded, size):
     assert not [name for name in (*got.headers, *head.headers) if "sysmeta" in name or "backend" in name]
 
 
-def test_a_chunked_upload_comes_back(cluster, coded):
+def test_a_chunked_upload_is_read_back(cluster, coded):
     pieces = [random_bytes(n) for n in (1, 70_000, 1_500_000, 3)]
     assert cluster.request("PUT", f"{coded}/chunked", {}, iter(pieces)).status == 201
     assert cluster.request("GET", f"{coded}/chunked").body == b"".join(pieces)
 
 
 @pytest.mark.parametrize("text", ["0-0", "1048570-1048580", "-100", "3000000-", "1048576-2097151"])
-def test_ranges_are_those_bytes(cluster, coded, text):
+def test_ranges_return_exactly_the_requested_bytes(cluster, coded, text):
     body = random.Random(9).randbytes(3_200_000)
     cluster.request("PUT", f"{coded}/ranged", {}, body)
     first, _, last = text.partition("-")
@@ -57,7 +57,7 @@ def test_ranges_are_those_bytes(cluster, coded, text):
     assert got.headers["content-range"] == f"bytes {start}-{stop - 1}/{len(body)}"
 
 
-def test_several_ranges_come_in_one_answer(cluster, coded):
+def test_several_ranges_are_sent_in_one_response(cluster, coded):
     body = random.Random(9).randbytes(2_200_000)
     cluster.request("PUT", f"{coded}/parts", {}, body)
     got = cluster.request("GET", f"{coded}/parts", {"Range": "bytes=0-9,1048570-1048589,-5"})
@@ -84,14 +84,14 @@ def test_conditions_overwriting_and_deletion(cluster, coded):
     assert [cluster.request(method, path).status for method in ("GET", "HEAD", "DELETE")] == [404] * 3
 
 
-def test_listings_tell_whole_objects(cluster, coded):
+def test_listings_show_objects_and_not_their_archives(cluster, coded):
     body = random_bytes(100_000)
     cluster.request("PUT", f"{coded}/listed", {}, body)
     [row] = cluster.request("GET", f"{coded}?format=json&prefix=listed").json()
     assert (row["bytes"], row["hash"]) == (len(body), hashlib.md5(body).hexdigest())
 
 
-def test_large_objects_may_have_coded_segments(cluster, coded):
+def test_large_objects_can_have_erasure_coded_segments(cluster, coded):
     parts = [random_bytes(n) for n in (1_300_000, 900_000)]
     for number, part in enumerate(parts):
         cluster.request("PUT", f"{coded}/seg/{number}", {}, part)
@@ -113,5 +113,5 @@ def test_the_command_line_client_uploads_and_downloads(cluster, swift_client, tm
     assert subprocess.run(difference, check=False).returncode == 0
 
 
-def test_nothing_was_logged_that_looks_like_a_crash(cluster):
+def test_the_logs_contain_no_traceback(cluster):
     assert "Traceback" not in cluster.log_text()

@@ -34,7 +34,7 @@ def listing(live, container):
 
 
 @pytest.mark.parametrize("policy", ["gold", "ec"])
-def test_nothing_that_was_sent_is_on_a_device(live, policy):
+def test_devices_contain_no_plain_text(live, policy):
     live.request("PUT", f"c-{policy}", {"X-Storage-Policy": policy})
     data = b"needle in a haystack" * 20_000
     sent = {"X-Object-Meta-Secret": "needle-meta"}
@@ -60,7 +60,7 @@ def test_nothing_that_was_sent_is_on_a_device(live, policy):
     assert live.request("GET", f"c-{policy}/o", condition).status == 304
 
 
-def test_copies_large_objects_and_versions_go_through_it(live):
+def test_copies_large_objects_and_versions_are_encrypted(live):
     live.request("PUT", "parts")
     live.request("PUT", "big", {"X-Versions-Enabled": "true"})
     pieces = [os.urandom(100_000), os.urandom(5)]

@@ -1,4 +1,4 @@
-"""Every case of a filter gets the answer that was recorded from the peer: status, headers and body."""
+"""Every case of a filter gets the response recorded from the peer: status, headers and body."""
 
 import json
 from pathlib import Path
@@ -52,7 +52,7 @@ def pairs(request, tmp_path_factory):
     return answers_of(live, cases.send, cases.asker), GOLDEN[request.param]
 
 
-def test_the_answers_are_the_recorded_ones(pairs):
+def test_responses_match_the_recorded_ones(pairs):
     ours, theirs = pairs
     assert len(ours) == len(theirs)
     wrong, different, numbers = [], set(), Renaming()

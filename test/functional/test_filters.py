@@ -1,4 +1,4 @@
-"""The filters together, in real processes: links, forms, sites, archives, quotas."""
+"""The filters together, in real processes: tempurl, forms, static sites, archives, quotas."""
 
 import hmac
 import http.client
@@ -33,7 +33,7 @@ def query(method, path, **how):
 
 
 @pytest.mark.parametrize("policy", ["gold", "ec"])
-def test_a_link_uploads_and_downloads_without_a_token(keyed, policy):
+def test_a_tempurl_uploads_and_downloads_without_a_token(keyed, policy):
     keyed.request("PUT", f"links-{policy}", {"X-Storage-Policy": policy})
     path = f"/v1/AUTH_test/links-{policy}/o"
     data = bytes(range(256)) * 3000
@@ -46,7 +46,7 @@ def test_a_link_uploads_and_downloads_without_a_token(keyed, policy):
     assert keyed.raw("DELETE", f"{path}?{query('GET', path)}").status == 401
 
 
-def test_a_link_for_reading_a_manifest_reads_its_segments_and_no_other_account(keyed):
+def test_a_tempurl_of_a_manifest_reads_its_segments_but_no_other_account(keyed):
     keyed.request("PUT", "signed/s/1", body=b"one")
     keyed.request("PUT", "signed/s/2", body=b"two")
     keyed.request("PUT", "signed/whole", {"X-Object-Manifest": "signed/s/"}, b"")
@@ -54,7 +54,7 @@ def test_a_link_for_reading_a_manifest_reads_its_segments_and_no_other_account(k
     assert keyed.raw("GET", f"{path}?{query('GET', path)}").body == b"onetwo"
 
 
-def test_a_link_ends(keyed):
+def test_a_tempurl_expires(keyed):
     path = "/v1/AUTH_test/signed/s/1"
     soon = int(time.time()) + 1
     link = f"{path}?{query('GET', path, expires=soon)}"
@@ -63,12 +63,12 @@ def test_a_link_ends(keyed):
     assert keyed.raw("GET", link).status == 401
 
 
-def test_the_clients_own_command_makes_links(keyed, swift_client):
+def test_the_client_command_creates_valid_tempurls(keyed, swift_client):
     done = swift_client(keyed, "tempurl", "GET", "600", "/v1/AUTH_test/signed/s/1", "mykey")
     assert keyed.raw("GET", done.stdout.strip()).body == b"one"
 
 
-def test_a_form_stores_a_large_file_as_it_comes(keyed):
+def test_a_form_streams_a_large_file_into_an_object(keyed):
     data = b"0123456789abcdef" * 200_000
     path = "/v1/AUTH_test/signed/form-"
     fields = form_fields(path, max_file_size=str(len(data)))
@@ -79,7 +79,7 @@ def test_a_form_stores_a_large_file_as_it_comes(keyed):
     assert keyed.request("GET", "signed/form-a.txt").body == b"hello"
 
 
-def test_a_form_whose_sender_goes_away_stores_no_part_of_a_file(keyed):
+def test_an_aborted_form_upload_stores_nothing(keyed):
     path = "/v1/AUTH_test/signed/cut-"
     body = form_body(
         form_fields(path, max_file_size="9000000"), [('name="f"; filename="x"', b"", b"y" * 500_000)]
@@ -94,7 +94,7 @@ def test_a_form_whose_sender_goes_away_stores_no_part_of_a_file(keyed):
     assert keyed.request("GET", "signed/cut-x").status == 404
 
 
-def test_a_site_is_browsed(keyed):
+def test_a_static_web_site_is_browsed(keyed):
     keyed.request("PUT", "site", {"X-Container-Read": ".r:*,.rlistings"})
     keyed.request(
         "POST", "site", {"X-Container-Meta-Web-Index": "index.html", "X-Container-Meta-Web-Listings": "on"}
@@ -108,7 +108,7 @@ def test_a_site_is_browsed(keyed):
     assert keyed.raw("GET", "/v1/AUTH_test/site/none").status == 404
 
 
-def test_info_is_a_page_for_people(cluster):
+def test_info_is_served_as_html_to_browsers(cluster):
     page = cluster.raw("GET", "/info", {"Accept": "text/html,*/*;q=0.8"})
     assert page.headers["content-type"].startswith("text/html")
     assert b"<h2>tempurl</h2>" in page.body
@@ -118,7 +118,7 @@ def test_info_is_a_page_for_people(cluster):
 
 
 @pytest.mark.parametrize("kind", ["", "gz", "bz2"])
-def test_an_archive_goes_up_and_its_objects_down_and_away(cluster, kind):
+def test_an_archive_is_extracted_and_its_objects_are_read_and_deleted(cluster, kind):
     files = {f"d{n % 3}/f{n}": bytes([n]) * (n * 1000) for n in range(40)}
     body = archive(*files.items(), kind=kind)
     suffix = f".{kind}" if kind else ""
@@ -136,7 +136,7 @@ def test_an_archive_goes_up_and_its_objects_down_and_away(cluster, kind):
     assert answer.json()["Number Deleted"] == len(files) + 1, answer.json()
 
 
-def test_an_archive_of_a_stranger_stores_nothing(cluster):
+def test_an_archive_without_write_access_stores_nothing(cluster):
     cluster.request("PUT", "guarded")
     sent = {"Accept": "application/json"}
     for user in ("test:tester3", "test2:tester2"):
@@ -146,7 +146,7 @@ def test_an_archive_of_a_stranger_stores_nothing(cluster):
     assert cluster.request("GET", "guarded").status == 204
 
 
-def test_a_bomb_takes_no_memory_and_no_others_time(cluster):
+def test_a_decompression_bomb_uses_no_memory_and_delays_no_other_request(cluster):
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w:gz") as tar:
         info = tarfile.TarInfo("link")
@@ -170,7 +170,7 @@ def test_a_bomb_takes_no_memory_and_no_others_time(cluster):
 
 
 def memory(pid):
-    """Peak memory of a process and its children in bytes."""
+    """Return the peak memory of a process and its children in bytes."""
     with open(f"/proc/{pid}/task/{pid}/children") as stream:
         family = [pid, *map(int, stream.read().split())]
     peak = 0
@@ -180,7 +180,7 @@ def memory(pid):
     return peak
 
 
-def test_a_container_takes_only_so_much(cluster):
+def test_a_container_quota_is_enforced(cluster):
     cluster.request("PUT", "narrow", {"X-Container-Meta-Quota-Bytes": "5"})
     assert cluster.request("PUT", "narrow/a", body=b"123456").status == 413
     assert cluster.request("PUT", "narrow/a", body=b"12345").status == 201
@@ -202,7 +202,7 @@ REALMS = "[realm]\nkey = realmkey\ncluster_here = http://here/v1/\n"
 
 @pytest.fixture(scope="module")
 def limited(tmp_path_factory):
-    """A cluster with rates, a realm of container sync, and object servers that take few requests."""
+    """A cluster with rate limits, a realm of container sync, and object servers with low limits."""
     live = LiveCluster(tmp_path_factory.mktemp("limited") / "data", options=LIMITS)
     live.plan.etc.mkdir(parents=True)
     (live.plan.etc / "container-sync-realms.conf").write_text(REALMS)
@@ -216,14 +216,14 @@ def limited(tmp_path_factory):
     live.stop()
 
 
-def test_rates_are_kept_across_the_workers_of_a_proxy(limited):
+def test_rate_limits_hold_across_the_workers_of_a_proxy(limited):
     started = time.monotonic()
     statuses = [limited.request("PUT", f"c{n}").status for n in range(30)]
     assert set(statuses) <= {201, 202}
     assert time.monotonic() - started > 1.2
 
 
-def test_another_clusters_copy_comes_with_its_own_time(limited):
+def test_container_sync_uploads_keep_their_timestamp(limited):
     limited.request("PUT", "synced", {"X-Container-Sync-Key": "userkey"})
     path, stamp, nonce = "/v1/AUTH_test/synced/o", "1500000000.00000", "n" * 32
     text = "\n".join(("PUT", path, stamp, nonce, "userkey"))

@@ -1,4 +1,4 @@
-"""Parts that belong to one large object: uploaded through its path, read through it, gone with it."""
+"""Hidden segments of one large object: uploaded, read and deleted through its path."""
 
 import json
 from urllib.parse import quote
@@ -50,7 +50,7 @@ def finish(live, path, upload_id, entries, headers=None, **options):
 
 
 def parts_of(live, container, name=""):
-    """The parts that are stored, with when they end."""
+    """Return the stored segments with their expiry."""
     prefix = quote(f"\0{name}") if name else ""
     home = f"/v1/AUTH_test/%00segments%00{container}"
     token = {"X-Auth-Token": live.token(), "X-Allow-Reserved-Names": "true"}
@@ -62,7 +62,7 @@ def parts_of(live, container, name=""):
     return found
 
 
-def test_an_object_of_hidden_parts_reads_as_its_bytes(live):
+def test_an_object_with_hidden_segments_reads_as_its_bytes(live):
     answer = upload(live, "hs/read", "one")
     assert answer.status == 201, answer
     assert live.request("GET", "hs/read").body == WHOLE
@@ -75,7 +75,7 @@ def test_an_object_of_hidden_parts_reads_as_its_bytes(live):
     assert parts_of(live, "hs", "read") == {"00001": None, "00002": None, "00003": None}
 
 
-def test_readers_and_links_and_copies_read_it_too(live):
+def test_other_readers_tempurls_and_copies_read_it(live):
     upload(live, "hs/shared", "one")
     live.request("POST", "hs", {"X-Container-Read": "test2:tester2"})
     live.request("PUT", "hs/link", {"X-Symlink-Target": "hs/shared"})
@@ -89,7 +89,7 @@ def test_readers_and_links_and_copies_read_it_too(live):
 
 
 @pytest.mark.parametrize("query", ("", "?multipart-manifest=delete", "?multipart-manifest=delete&async=on"))
-def test_a_deleted_object_takes_its_parts_with_it(live, query):
+def test_deleting_an_object_deletes_its_segments(live, query):
     upload(live, "hs/deleted", "one")
     answer = live.request("DELETE", f"hs/deleted{query}")
     assert answer.status == (200 if query else 204)
@@ -97,7 +97,7 @@ def test_a_deleted_object_takes_its_parts_with_it(live, query):
     assert parts_of(live, "hs", "deleted") == {}
 
 
-def test_an_overwritten_object_takes_its_parts_with_it(live):
+def test_overwriting_an_object_deletes_its_segments(live):
     upload(live, "hs/over", "one")
     upload(live, "hs/over", "two", (b"new", b"parts"))
     assert live.request("GET", "hs/over").body == b"newparts"
@@ -107,7 +107,7 @@ def test_an_overwritten_object_takes_its_parts_with_it(live):
     assert parts_of(live, "hs", "over") == {}
 
 
-def test_a_refused_overwriting_or_deletion_leaves_the_object_whole(live):
+def test_a_refused_overwrite_or_deletion_keeps_the_object(live):
     upload(live, "hs/whole", "one")
     assert live.request("PUT", "hs/whole", {"If-None-Match": "*"}, b"x").status == 412
     assert live.request("PUT", "hs/whole", {"ETag": "bad"}, b"x").status == 422
@@ -119,7 +119,7 @@ def test_a_refused_overwriting_or_deletion_leaves_the_object_whole(live):
     assert live.request("GET", "hs/whole").body == WHOLE
 
 
-def test_an_upload_that_is_not_finished_ends(live):
+def test_an_incomplete_upload_expires(live):
     for number in (1, 2):
         live.request("PUT", f"hs/never?upload-id=a&upload-part={number}", body=b"x")
     assert live.request("GET", "hs/never").status == 404
@@ -131,7 +131,7 @@ def test_an_upload_that_is_not_finished_ends(live):
     assert parts_of(live, "hs", "never") == {}
 
 
-def test_the_end_of_an_object_is_the_end_of_its_parts(live):
+def test_an_objects_segments_expire_with_it(live):
     upload(live, "hs/ends", "one")
     for headers, ends in (
         ({"X-Delete-At": "9999999999"}, "9999999999"),
@@ -144,11 +144,11 @@ def test_the_end_of_an_object_is_the_end_of_its_parts(live):
     assert set(parts_of(live, "hs", "ends2").values()) == {"9999999999"}
 
 
-def test_info_tells_that_parts_can_be_hidden(live):
+def test_info_announces_hidden_segments(live):
     assert live.raw("GET", "/info").json()["slo"]["hidden_segments"] is True
 
 
-def test_nobody_else_comes_to_the_parts(live):
+def test_hidden_segments_are_not_accessible_directly(live):
     upload(live, "hs/mine", "one")
     for path in ("hs/mine?upload-id=b&upload-part=1", "hs/mine?upload-id=one"):
         for method in ("PUT", "DELETE"):
@@ -181,13 +181,13 @@ def test_bad_requests_are_refused(live, query, status):
 
 
 @pytest.mark.parametrize("mode", ("X-Versions-Location", "X-History-Location", "X-Versions-Enabled"))
-def test_containers_that_keep_versions_take_no_parts(live, mode):
+def test_versioned_containers_accept_no_hidden_segments(live, mode):
     live.request("PUT", f"v{mode}", {mode: "true" if "Enabled" in mode else "hs"})
     answer = live.request("PUT", f"v{mode}/o?upload-id=a&upload-part=1", body=b"x")
     assert answer.status == 409 and b"versions" in answer.body
 
 
-def test_parts_count_for_the_quota(live):
+def test_hidden_segments_count_towards_the_quota(live):
     live.request("PUT", "hq", {"X-Container-Meta-Quota-Bytes": "10"})
     assert live.request("PUT", "hq/o?upload-id=a&upload-part=1", body=b"12345678").status == 201
     hidden = {"X-Auth-Token": live.token(), "X-Allow-Reserved-Names": "true"}
@@ -195,7 +195,7 @@ def test_parts_count_for_the_quota(live):
     assert live.request("PUT", "hq/o?upload-id=a&upload-part=2", body=b"12345678").status == 413
 
 
-def test_a_deleted_container_takes_that_of_its_parts_with_it(live):
+def test_deleting_a_container_deletes_its_segments_container(live):
     live.request("PUT", "hd")
     upload(live, "hd/o", "one")
     assert live.request("DELETE", "hd").status == 409

@@ -1,4 +1,4 @@
-"""Odd values at the doors of versions, hidden segments, manifests, promises and digests: clear refusals only.
+"""Invalid values for versions, hidden segments, manifests, reservations and digests are refused.
 
 Nothing of it may end in a 5xx or a traceback, which would count against a node or tell of the inside.
 """
@@ -53,10 +53,10 @@ DIGESTS = [
 
 
 class Attacker:
-    """Asks over one connection, and remembers every answer that must not be."""
+    """Sends requests over one connection, and records every unacceptable response."""
 
     def __init__(self, ip, port, headers):
-        # Shorter than servers wait for what a client leaves out: a question must not make them wait.
+        # Shorter than the servers' client timeout: no request may make a server wait for missing bytes.
         self._connection = http.client.HTTPConnection(ip, port, timeout=15)
         self._headers = headers
         self.asked = 0
@@ -91,7 +91,7 @@ def node(cluster):
     made.close()
 
 
-def test_odd_versions_are_refused_or_not_found(cluster, client):
+def test_invalid_version_ids_are_refused_or_not_found(cluster, client):
     root = "/v1/AUTH_test/hostile-versions"
     assert client.ask("PUT", root, {"X-Versions-Enabled": "true"}).status in (201, 202)
     for body in (b"1", b"2"):
@@ -106,7 +106,7 @@ def test_odd_versions_are_refused_or_not_found(cluster, client):
     assert client.wrong == []
 
 
-def test_odd_upload_ids_and_manifests_are_refused(cluster, client):
+def test_invalid_upload_ids_and_manifests_are_refused(cluster, client):
     root = "/v1/AUTH_test/hostile-uploads"
     assert client.ask("PUT", root).status in (201, 202)
     for value in VALUES:
@@ -123,7 +123,7 @@ def test_odd_upload_ids_and_manifests_are_refused(cluster, client):
     assert client.wrong == []
 
 
-def test_odd_questions_to_an_object_server_are_refused(cluster, node):
+def test_invalid_requests_to_an_object_server_are_refused(cluster, node):
     for body in DIGESTS:
         for flag in ("yes", "x" * 5000):
             for partition in ("1", "x", "9" * 400, "%00"):

@@ -1,4 +1,4 @@
-"""What holds for every object, whatever it is, however it is reached, and whoever asks.
+"""Properties of every kind of object, for every way of access and every reader.
 
 Cases are pairwise ones; ``SWIFT_INTERPLAY=whole`` tries all of them.
 """
@@ -29,7 +29,7 @@ def world(cluster):
 
 @pytest.fixture(scope="module")
 def etags():
-    """(kind, form, policy) → the ETag that its owner was told."""
+    """Return (kind, form, policy) → the ETag that the owner got."""
     return {}
 
 
@@ -38,7 +38,7 @@ def named(case):
 
 
 @pytest.mark.parametrize("case", chosen(reading_cases()), ids=named)
-def test_an_object_reads_as_its_bytes_whatever_it_is_and_whoever_asks(world, etags, case):
+def test_every_kind_of_object_is_read_correctly_by_every_reader(world, etags, case):
     kind, form, policy, asker, reading = case
     where = world.objects[kind, form, policy]
     if not may_read(form, asker):
@@ -136,12 +136,12 @@ def copy(world, where, target, more=""):
 
 
 def into_targets(objects):
-    """Objects with containers that they are copied to."""
+    """The objects, with destination containers for copies."""
     return chosen([(*what, target) for what in objects for target in TARGETS])
 
 
 @pytest.mark.parametrize("case", into_targets([w for w in OBJECTS if w[2] == "gold"]), ids=named)
-def test_a_copy_has_the_bytes_and_the_type_and_is_no_link_or_manifest(world, case):
+def test_a_copy_has_the_bytes_and_type_but_is_no_symlink_or_manifest(world, case):
     what, target = case[:-1], case[-1]
     got, itself = copy(world, world.objects[what], f"{target}/copies-{named(what)}")
     assert (got.status, got.body, got.headers["content-type"]) == (200, DATA, TYPE)
@@ -150,7 +150,7 @@ def test_a_copy_has_the_bytes_and_the_type_and_is_no_link_or_manifest(world, cas
 
 
 @pytest.mark.parametrize("case", into_targets([w for w in OBJECTS if w[1] in LINKS]), ids=named)
-def test_a_copy_of_a_link_is_a_link_when_the_link_is_asked_for(world, case):
+def test_copying_a_symlink_itself_creates_a_symlink(world, case):
     what, target = case[:-1], case[-1]
     got, itself = copy(world, world.objects[what], f"{target}/links-{named(what)}", "symlink=get")
     assert (got.status, got.body) == (200, DATA)
@@ -163,7 +163,7 @@ def test_a_copy_of_a_link_is_a_link_when_the_link_is_asked_for(world, case):
 @pytest.mark.parametrize(
     "case", into_targets([w for w in OBJECTS if w[0] not in ("plain", "dlo")]), ids=named
 )
-def test_a_copy_of_a_manifest_is_one_when_the_manifest_is_asked_for(world, case):
+def test_copying_a_manifest_itself_creates_a_manifest(world, case):
     what, target = case[:-1], case[-1]
     got, _itself = copy(
         world, world.objects[what], f"{target}/manifests-{named(what)}", "multipart-manifest=get"
@@ -187,7 +187,7 @@ def put(world, kind, path):
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=named)
-def test_what_was_overwritten_and_deleted_is_what_it_was(world, pair):
+def test_overwritten_and_deleted_versions_are_unchanged(world, pair):
     former, later, mode = pair
     path = f"{mode}/pair {former}-{later}"
     first = put(world, former, path).headers.get("x-object-version-id")
@@ -210,7 +210,7 @@ def test_what_was_overwritten_and_deleted_is_what_it_was(world, pair):
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_a_listing_tells_the_size_that_a_reader_gets(world, policy):
+def test_a_listing_shows_the_size_of_the_readable_content(world, policy):
     rows = world.must("GET", f"versions-{policy}", query="format=json").json()
     assert len(rows) > len(KINDS)
     # Rows of links are about the links.
@@ -240,7 +240,7 @@ def test_a_container_counts_all_its_versions(world, policy):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("versioned", (False, True))
-def test_a_quota_holds_whatever_is_uploaded_and_however(world, kind, versioned):
+def test_a_quota_holds_for_every_kind_of_upload(world, kind, versioned):
     name = f"full-{kind}-{versioned}"
     world.container(name, X_Versions_Enabled=str(versioned), X_Container_Meta_Quota_Bytes="5")
     path, query = world.objects[kind, "itself", "gold"]
@@ -254,13 +254,13 @@ def test_a_quota_holds_whatever_is_uploaded_and_however(world, kind, versioned):
 
 
 @pytest.mark.parametrize("what", [w for w in OBJECTS if w[1] == "expiring"], ids=named)
-def test_the_end_of_an_object_is_the_end_of_the_link_to_its_version(world, what):
+def test_an_expired_object_removes_the_symlink_to_its_version(world, what):
     path, _query = world.objects[what]
     assert world.read("owner", (path, "symlink=get"), "HEAD").headers["x-delete-at"] == "9999999999"
 
 
 @pytest.mark.parametrize("what", [w for w in OBJECTS if w[1] in ("versioned", "itself")], ids=named)
-def test_bulk_deletion_deletes_the_object_and_not_what_it_stands_for(world, what):
+def test_bulk_deletion_deletes_the_object_but_not_its_target(world, what):
     path = f"{'versions' if what[1] == 'versioned' else 'plain'}-{what[2]}/bulk-{what[0]}"
     world.make(what[0], path, segments=f"segments-{what[2]}")
     headers = {"Content-Type": "text/plain", "Accept": "application/json"}
@@ -270,6 +270,6 @@ def test_bulk_deletion_deletes_the_object_and_not_what_it_stands_for(world, what
     assert world.read("owner", world.objects[what]).body == DATA
 
 
-def test_nothing_of_all_this_failed_inside(world):
+def test_the_logs_contain_no_error(world):
     assert "Traceback" not in world._cluster.log_text()
     assert json.loads(world.must("GET", "", query="format=json").body)

@@ -1,4 +1,4 @@
-"""keystoneauth in a live cluster, right of a foreign filter that says who asks."""
+"""keystoneauth in a live cluster, right of a foreign filter that authenticates requests."""
 
 import os
 from pathlib import Path
@@ -39,7 +39,7 @@ def ask(live, who, method, path, headers=None, body=None):
     return live.raw(method, f"/v1/{path}", {**token, **(headers or {})}, body)
 
 
-def test_projects_keep_to_their_accounts_until_an_acl_lets_others_in(live):
+def test_projects_access_only_their_accounts_unless_an_acl_permits_more(live):
     assert ask(live, OWNER, "PUT", "AUTH_p1/c").status == 201
     assert ask(live, OWNER, "PUT", "AUTH_p1/c/o", body=b"data").status == 201
     assert ask(live, OTHER, "GET", "AUTH_p1/c/o").status == 403
@@ -54,13 +54,13 @@ def test_projects_keep_to_their_accounts_until_an_acl_lets_others_in(live):
     assert ask(live, OWNER, "HEAD", "AUTH_p1/c").headers["x-container-read"] == "p2-name:bob-name,member"
 
 
-def test_what_a_client_says_of_itself_is_not_believed(live):
+def test_identity_headers_of_clients_are_ignored(live):
     said = {"X-Identity-Status": "Confirmed", "X-Roles": "ResellerAdmin", "X-Project-Id": "p1"}
     assert ask(live, None, "GET", "AUTH_p1", said).status == 401
     assert ask(live, OTHER, "GET", "AUTH_p1", said).status == 403
 
 
-def test_an_account_made_by_its_first_container_knows_its_domain(live):
+def test_an_account_created_by_its_first_container_records_its_domain(live):
     assert ask(live, "kim:fresh:admin", "PUT", "AUTH_fresh/c").status == 201
     answer = ask(live, "kim:fresh:admin", "HEAD", "AUTH_fresh")
     assert answer.headers["x-account-project-domain-id"] == "default"
@@ -69,7 +69,7 @@ def test_an_account_made_by_its_first_container_knows_its_domain(live):
     assert answer.headers["x-account-project-domain-id"] == "_unknown"
 
 
-def test_large_objects_and_copies_read_with_the_rights_of_who_asks(live):
+def test_large_objects_and_copies_are_read_with_the_rights_of_the_caller(live):
     assert ask(live, OTHER, "PUT", "AUTH_p2/hidden").status == 201
     assert ask(live, OTHER, "PUT", "AUTH_p2/hidden/part-1", body=b"secret").status == 201
     assert ask(live, OWNER, "PUT", "AUTH_p1/taken").status == 201

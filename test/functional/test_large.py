@@ -29,7 +29,7 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture(scope="module", params=["gold", "ec"])
 def manifest(cluster, request):
-    """The path of a manifest whose segments are of one policy."""
+    """Return the path of a manifest whose segments have one policy."""
     policy = request.param
     cluster.request("PUT", f"seg-{policy}", {"X-Storage-Policy": policy})
     entries = []
@@ -43,7 +43,7 @@ def manifest(cluster, request):
     return path
 
 
-def test_the_whole_is_what_was_uploaded_in_pieces(cluster, manifest):
+def test_a_large_object_is_the_concatenation_of_its_segments(cluster, manifest):
     answer = cluster.request("GET", manifest)
     assert answer.headers["content-length"] == str(len(WHOLE))
     assert answer.body == WHOLE
@@ -53,12 +53,12 @@ def test_the_whole_is_what_was_uploaded_in_pieces(cluster, manifest):
     ("first", "last"),
     [(0, 0), (5 * MIB - 1, 5 * MIB + 1), (1, len(WHOLE) - 2), (8 * MIB, 8 * MIB + 300), (9 * MIB, 11 * MIB)],
 )
-def test_a_range_over_the_borders_of_segments(cluster, manifest, first, last):
+def test_a_range_across_segment_boundaries(cluster, manifest, first, last):
     answer = cluster.request("GET", manifest, {"Range": f"bytes={first}-{last}"})
     assert (answer.status, answer.body) == (206, WHOLE[first : last + 1])
 
 
-def test_a_copy_streams_all_of_it(cluster, manifest):
+def test_a_copy_contains_the_whole_large_object(cluster, manifest):
     cluster.request("PUT", "copies")
     assert cluster.request("COPY", manifest, {"Destination": "copies/flat"}).status == 201
     answer = cluster.request("GET", "copies/flat")
@@ -68,7 +68,7 @@ def test_a_copy_streams_all_of_it(cluster, manifest):
     assert cluster.request("GET", "copies/link").body == WHOLE
 
 
-def test_who_goes_away_inside_a_download_leaves_nothing_open(cluster, manifest):
+def test_an_aborted_download_leaves_no_connection_open(cluster, manifest):
     head = f"GET /v1/AUTH_test/{manifest} HTTP/1.1\r\nHost: x\r\nX-Auth-Token: {cluster.token()}\r\n\r\n"
 
     def leave():
@@ -84,7 +84,7 @@ def test_who_goes_away_inside_a_download_leaves_nothing_open(cluster, manifest):
     assert cluster.request("GET", manifest).body == WHOLE
 
 
-def test_many_tiny_segments_are_paced_for_one_and_do_not_hold_up_others(cluster):
+def test_many_tiny_segments_are_rate_limited_without_delaying_others(cluster):
     cluster.request("PUT", "tiny")
     cluster.request("PUT", "tiny/one", body=b"abcdefghij")
     entries = [{"path": "tiny/one", "range": f"{n % 10}-{n % 10}"} for n in range(1000)]
@@ -103,7 +103,7 @@ def test_many_tiny_segments_are_paced_for_one_and_do_not_hold_up_others(cluster)
     assert time.monotonic() - started > 2, "ten are free, then one a second"
 
 
-def test_a_deletion_takes_the_segments_along(cluster):
+def test_multipart_manifest_deletion_deletes_the_segments(cluster):
     cluster.request("PUT", "gone")
     for number in range(30):
         cluster.request("PUT", f"gone/{number}", body=b"x")

@@ -1,4 +1,4 @@
-"""Every case about large objects gets the answer that was recorded from the peer."""
+"""Every case about large objects gets the response recorded from the peer."""
 
 import json
 import re
@@ -37,12 +37,12 @@ DIFFERENT = {
 
 
 def failed_there(golden):
-    """The peer fails where a client's mistake, or a HEAD, is all there is."""
+    """Return True if the peer failed where the client made a mistake or sent a HEAD."""
     return golden["status"] == 500
 
 
 def comparable(answer):
-    """Without what depends on when segments were stored, and on whether the length of a report is told."""
+    """Return the response without values that depend on segment timestamps or report lengths."""
     headers, body, request = dict(answer["headers"]), answer["body"], answer["request"]
     is_listing = re.match(r"GET /v1/AUTH_test/\w+(\?\S*)? ", request)
     if re.fullmatch("[0-9a-f]{32}", headers.get("x-manifest-etag", "")):
@@ -74,7 +74,7 @@ def comparable(answer):
     return {**answer, "headers": headers, "body": body}
 
 
-def test_the_answers_are_the_recorded_ones(tmp_path):
+def test_responses_match_the_recorded_ones(tmp_path):
     live = LiveCluster(tmp_path / "data", ec="2+1", rest_s=LiveCluster.AT_REST_S)
     answers = answers_of(live, send_large)
     assert [a["request"] for a in answers] == [g["request"] for g in GOLDEN]
@@ -91,7 +91,7 @@ def test_the_answers_are_the_recorded_ones(tmp_path):
 
     check_each(range(len(GOLDEN)), check, named=lambda n: f"{n} {GOLDEN[n]['request']}")
 
-    # What differs on purpose still does.
+    # Intended differences must still exist.
     pairs = zip(map(comparable, answers), map(comparable, GOLDEN), strict=True)
     differing = {theirs["request"] for ours, theirs in pairs if ours != theirs}
     same = [start for start in DIFFERENT if not any(request.startswith(start) for request in differing)]

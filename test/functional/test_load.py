@@ -1,4 +1,4 @@
-"""``swift-load`` as its users call it, against real servers."""
+"""``swift-load`` as its users run it, against real servers."""
 
 import json
 import os
@@ -76,7 +76,7 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture
 def load(cluster, tmp_path):
-    """Runs the command in the test's folder, at the cluster when it runs a workload."""
+    """Return a runner of the command in the test's folder; workloads use the cluster."""
 
     def run(*args, key="testing", auth=None, timeout=120):
         process = started(*args, key=key, auth=auth)
@@ -111,7 +111,7 @@ def rows_of(found, phase):
     return {row["operation"]: row for row in found["rows"] if row["phase"] == phase}
 
 
-def test_a_run_does_every_operation_verifies_what_it_reads_and_leaves_nothing(cluster, load, tmp_path):
+def test_a_run_does_every_operation_verifies_reads_and_leaves_nothing(cluster, load, tmp_path):
     (tmp_path / "w.toml").write_text(EVERYTHING)
     (tmp_path / "price.toml").write_text("per_hour = 2.5")
     files = ("--json", "r.json", "--csv", "r.csv", "--html", "r.html", "--price", "price.toml")
@@ -133,7 +133,7 @@ def test_a_run_does_every_operation_verifies_what_it_reads_and_leaves_nothing(cl
     assert not re.search(r'(?:src|href)="(?!#|data:)', page), "the page needs nothing else"
 
 
-def test_in_an_open_loop_operations_begin_at_the_rate_that_was_asked_for(load, tmp_path):
+def test_an_open_loop_starts_operations_at_the_requested_rate(load, tmp_path):
     (tmp_path / "w.toml").write_text(READS)
     done = load("run", "w.toml", "--rate", "20", "--seconds", "3", "--format", "json")
     assert done.returncode == 0, done.stderr
@@ -142,7 +142,7 @@ def test_in_an_open_loop_operations_begin_at_the_rate_that_was_asked_for(load, t
 
 
 def interrupted(cluster, load, tmp_path, *args):
-    """A long run that is interrupted while it reads."""
+    """Return a long run that is interrupted while it reads."""
     (tmp_path / "w.toml").write_text(READS.replace("seconds = 2", "seconds = 90"))
     running = load.started("run", "w.toml", *args)
     for line in running.stdout:
@@ -157,7 +157,7 @@ def interrupted(cluster, load, tmp_path, *args):
     return out
 
 
-def test_an_interrupted_run_reports_what_it_had_and_removes_what_it_made(cluster, load, tmp_path):
+def test_an_interrupted_run_reports_its_results_and_cleans_up(cluster, load, tmp_path):
     out = interrupted(cluster, load, tmp_path, "--json", "r.json")
     assert "interrupted" in out
     found = json.loads((tmp_path / "r.json").read_text())
@@ -165,7 +165,7 @@ def test_an_interrupted_run_reports_what_it_had_and_removes_what_it_made(cluster
     assert containers(cluster) == []
 
 
-def test_with_keep_an_interrupted_run_leaves_what_it_made_and_says_so(cluster, load, tmp_path):
+def test_an_interrupted_run_with_keep_leaves_its_data_and_reports_it(cluster, load, tmp_path):
     out = interrupted(cluster, load, tmp_path, "--keep")
     left = containers(cluster)
     assert len(left) == 1 and left[0].rpartition("-")[0] in out
@@ -175,7 +175,7 @@ def test_with_keep_an_interrupted_run_leaves_what_it_made_and_says_so(cluster, l
 
 
 @pytest.mark.long
-def test_wrong_bytes_are_found(cluster, load, tmp_path):
+def test_wrong_bytes_are_detected(cluster, load, tmp_path):
     (tmp_path / "w.toml").write_text(READS.replace("seconds = 2", "seconds = 10"))
     running = load.started("run", "w.toml", "--verify", "--format", "json")
     for line in running.stderr:
@@ -207,7 +207,7 @@ def test_wrong_bytes_are_found(cluster, load, tmp_path):
         (("compare", "bad.toml", "bad.toml"), {}, "no result of swift-load"),
     ],
 )
-def test_bad_input_is_one_clear_line_and_exit_code_1(load, tmp_path, args, options, said):
+def test_bad_input_is_reported_in_one_line_with_exit_code_1(load, tmp_path, args, options, said):
     (tmp_path / "bad.toml").write_text('[[phase]]\nkind = "main"\nclients = 0\nmix = {get = 1}\n')
     xml = (
         '<workload>\n<workflow><workstage name="a">\n<work type="juggle"/></workstage></workflow></workload>'
@@ -253,7 +253,7 @@ def failing(tmp_path, *words):
 
 
 @pytest.mark.long
-def test_a_node_fails_under_load_and_the_cluster_is_whole_again(tmp_path):
+def test_a_node_fails_under_load_and_the_cluster_recovers(tmp_path):
     done = failing(tmp_path, "--format", "json", "--html", str(tmp_path / "failed.html"))
     assert done.returncode == 0, done.stderr
     trial = json.loads(done.stdout)["trials"][0]
@@ -273,7 +273,7 @@ def test_a_node_fails_under_load_and_the_cluster_is_whole_again(tmp_path):
         (("--share", "100"), "below 100 percent"),
     ],
 )
-def test_a_failure_that_cannot_be_made_is_one_line_before_anything_is_made(tmp_path, words, said):
+def test_an_impossible_failure_is_reported_in_one_line_before_the_run(tmp_path, words, said):
     done = failing(tmp_path, *words)
     assert done.returncode == 1 and said in done.stderr and done.stderr.count("\n") == 1
     assert list(tmp_path.glob("swift-load-*")) == []
@@ -292,7 +292,7 @@ def s3_words(cluster, url=None, key="testing"):
     return ("--s3", url or f"http://{cluster.host}", *keys)
 
 
-def test_every_operation_is_done_by_s3_too_and_leaves_nothing(cluster, load, tmp_path):
+def test_every_operation_runs_over_s3_and_leaves_nothing(cluster, load, tmp_path):
     (tmp_path / "w.toml").write_text(PARTS)
     done = load("run", "w.toml", "--verify", "--format", "json", *s3_words(cluster))
     assert done.returncode == 0, done.stderr
@@ -305,7 +305,7 @@ def test_every_operation_is_done_by_s3_too_and_leaves_nothing(cluster, load, tmp
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["SmlRead", "LrgWrite"])
-def test_built_in_workloads_run_by_s3(cluster, load, name):
+def test_built_in_workloads_run_over_s3(cluster, load, name):
     words = ("--seconds", "1", "--clients", "2", "--processes", "1", "--format", "json")
     done = load("run", name, *words, *s3_words(cluster))
     assert done.returncode == 0, done.stderr
@@ -314,7 +314,7 @@ def test_built_in_workloads_run_by_s3(cluster, load, name):
     assert all(row["count"] for row in found["rows"])
 
 
-def test_wrong_keys_of_s3_are_one_clear_line(cluster, load):
+def test_wrong_s3_keys_are_reported_in_one_line(cluster, load):
     done = load("run", "SmlRead", *s3_words(cluster, key="wrong"))
     assert done.returncode == 1
     assert done.stderr == f"swift-load: http://{cluster.host} answered 403; are both keys right?\n"
@@ -322,7 +322,7 @@ def test_wrong_keys_of_s3_are_one_clear_line(cluster, load):
 
 @pytest.fixture(scope="module")
 def secured(cluster, tmp_path_factory):
-    """What stands before the proxy with TLS: its address, and the file of its certificate."""
+    """A TLS terminator in front of the proxy: its address, and its certificate file."""
     folder = tmp_path_factory.mktemp("tls")
     words = (
         "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost"
@@ -342,7 +342,7 @@ def secured(cluster, tmp_path_factory):
 
 @pytest.mark.long
 @pytest.mark.parametrize("api", ["swift", "s3"])
-def test_a_load_goes_over_https(cluster, load, tmp_path, secured, api):
+def test_a_load_runs_over_https(cluster, load, tmp_path, secured, api):
     address, certificate = secured
     (tmp_path / "w.toml").write_text(PARTS.replace("operations = 150", "operations = 60"))
     storage_url = f"https://{address}/v1/AUTH_test"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 
 def converse(cluster, data, *, port=None, half_close=True, timeout=15):
-    """Send raw bytes; everything that comes back."""
+    """Send raw bytes; return everything that is received."""
     with socket.create_connection((cluster.plan.ip, port or cluster.plan.proxy_port), timeout) as sock:
         sock.sendall(data)
         if half_close:
@@ -88,14 +88,14 @@ CORPUS = [
 
 
 @pytest.mark.parametrize(("data", "expected"), [(d, s) for _, d, s in CORPUS], ids=[n for n, _, _ in CORPUS])
-def test_a_malformed_request_gets_its_4xx(cluster, data, expected):
+def test_a_malformed_request_gets_a_4xx(cluster, data, expected):
     received = converse(cluster, data)
     assert status_of(received) == expected, received[:300]
     assert b"Traceback" not in received
 
 
 @pytest.mark.parametrize("kind", ["object", "container", "account"])
-def test_storage_servers_refuse_them_too(cluster, kind):
+def test_storage_servers_refuse_malformed_requests(cluster, kind):
     for name, data, _expected in CORPUS:
         received = converse(cluster, data, port=cluster.plan.port(kind, 1))
         status = status_of(received)
@@ -196,7 +196,7 @@ def test_a_header_cannot_smuggle_another_into_a_response(cluster):
     assert answer.headers["x-object-meta-a"] == "caf\xc3\xa9%0d%0aX-Evil: 1"
 
 
-def test_a_request_for_a_copy_is_not_an_upload_of_nothing(cluster):
+def test_a_copy_request_is_not_treated_as_an_empty_upload(cluster):
     cluster.request("PUT", "broken")
     assert cluster.request("PUT", "broken/source", {}, b"abc").status == 201
     answer = cluster.request("PUT", "broken/copy", {"X-Copy-From": "/broken/source", "Content-Length": "0"})
@@ -204,7 +204,7 @@ def test_a_request_for_a_copy_is_not_an_upload_of_nothing(cluster):
     assert cluster.request("GET", "broken/copy").body == b"abc"
 
 
-def test_a_manifest_cannot_have_an_object_read_as_a_listing(cluster):
+def test_a_manifest_cannot_make_an_object_parsed_as_a_listing(cluster):
     cluster.request("PUT", "broken")
     assert cluster.request("PUT", "broken/plain", {}, b"no listing").status == 201
     headers = {"X-Object-Manifest": "broken%2Fplain/x"}
@@ -255,12 +255,12 @@ def test_dots_are_ordinary_names_and_never_leave_the_container(cluster):
         ),
     )
 )
-def test_no_bytes_whatever_make_a_server_error(cluster, data):
+def test_random_bytes_never_cause_a_server_error(cluster, data):
     received = converse(cluster, data)
     status = status_of(received)
     assert status is None or status < 500 or status in (501, 505), (data, received[:300])
     assert b"Traceback" not in received
 
 
-def test_nothing_of_this_left_a_traceback_in_the_logs(cluster):
+def test_malformed_requests_leave_no_traceback_in_the_logs(cluster):
     assert "Traceback" not in cluster.log_text()

@@ -22,14 +22,14 @@ def ask(cluster, method, path, *lines):
 
 
 def told(answer, kind):
-    """The metadata lines of an answer's head."""
+    """Return the metadata lines of a response's head."""
     lines = answer.partition(b"\r\n\r\n")[0].split(b"\r\n")
     return [line for line in lines if line.startswith(b"X-%s-Meta-" % kind)]
 
 
 @pytest.mark.parametrize("policy", ["gold", "ec"])
 @pytest.mark.parametrize(("name", "value"), LINES)
-def test_objects_keep_them(cluster, policy, name, value):
+def test_objects_store_metadata_with_odd_names(cluster, policy, name, value):
     cluster.request("PUT", f"odd-{policy}", {"X-Storage-Policy": policy})
     path = f"/odd-{policy}/o".encode()
     line = b"X-Object-Meta-%s: %s" % (name.title(), value)
@@ -45,7 +45,7 @@ def test_objects_keep_them(cluster, policy, name, value):
 
 @pytest.mark.parametrize("kind", [b"Container", b"Account"])
 @pytest.mark.parametrize(("name", "value"), LINES)
-def test_containers_and_accounts_keep_what_is_utf_8_until_it_is_removed(cluster, kind, name, value):
+def test_containers_and_accounts_store_odd_utf_8_metadata_until_it_is_removed(cluster, kind, name, value):
     path = b"/odd" if kind == b"Container" else b""
     cluster.request("PUT", "odd")
     line = b"X-%s-Meta-%s: %s" % (kind, name.title(), value)
@@ -64,7 +64,7 @@ def test_containers_and_accounts_keep_what_is_utf_8_until_it_is_removed(cluster,
         assert not [other for other in left if other.startswith(line.partition(b":")[0] + b":")]
 
 
-def test_odd_lines_never_count_against_a_node(cluster):
+def test_odd_header_lines_never_mark_a_node_as_failing(cluster):
     for name, value in LINES * 2:
         ask(cluster, b"PUT", b"/odd-gold/o", b"X-Object-Meta-%s: %s" % (name, value))
     assert "malformed answer" not in cluster.log_text()

@@ -25,7 +25,7 @@ COMMANDS = Path(sys.executable).parent
 
 
 def make_volume(root, ports):
-    """Make what a projected volume shows at ``/etc/swift``; returns its path."""
+    """Create the files of a projected volume at ``/etc/swift``; return its path."""
     data = root / "..2026_11_26"
     for server, port in ports.items():
         folder = data / f"{server}-server.conf.d"
@@ -52,7 +52,7 @@ def make_volume(root, ports):
 
 
 def found_by_pgrep(pattern, parent):
-    """The processes of a command line that the parent and its children have."""
+    """Return the matching processes among the parent and its children."""
     done = subprocess.run(["pgrep", "-f", pattern], capture_output=True, text=True, check=False)
     return [
         pid

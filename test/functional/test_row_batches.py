@@ -20,7 +20,7 @@ def live(tmp_path_factory):
         made.stop()
 
 
-def test_listings_have_every_row_that_came_with_others(live):
+def test_listings_show_every_row_that_was_sent_in_a_batch(live):
     live.request("PUT", "c")
     names = [f"o{number:03}" for number in range(96)]
     deleted = names[::3]

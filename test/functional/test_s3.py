@@ -1,4 +1,4 @@
-"""The S3 API of a live cluster, asked by boto3."""
+"""The S3 API of a live cluster, used by boto3."""
 
 import io
 import socket
@@ -54,7 +54,7 @@ def refused(code, status=None, message=""):
 # --- buckets ------------------------------------------------------------------------------------------
 
 
-def test_a_bucket_comes_and_goes(s3):
+def test_a_bucket_is_created_and_deleted(s3):
     s3.create_bucket(Bucket="coming-and-going")
     s3.head_bucket(Bucket="coming-and-going")
     assert "coming-and-going" in [b["Name"] for b in s3.list_buckets()["Buckets"]]
@@ -77,19 +77,19 @@ def test_buckets_are_listed_in_pages(s3):
     assert [b["Name"] for b in rest["Buckets"]] == ["paged-2", "paged-3", "paged-4"]
 
 
-def test_a_bucket_with_something_in_it_stays(s3, bucket):
+def test_a_bucket_that_is_not_empty_cannot_be_deleted(s3, bucket):
     s3.put_object(Bucket=bucket, Key="k", Body=b"v")
     with refused("BucketNotEmpty", 409):
         s3.delete_bucket(Bucket=bucket)
 
 
 @pytest.mark.parametrize("name", ["UPPER", "ab", "a..b", "192.168.1.1", "under_score"])
-def test_other_containers_are_no_buckets(cluster, s3, name):
+def test_containers_with_invalid_bucket_names_are_not_buckets(cluster, s3, name):
     cluster.request("PUT", name)
     assert name not in [b["Name"] for b in s3.list_buckets()["Buckets"]]
 
 
-# --- who it is ----------------------------------------------------------------------------------------
+# --- identity ------------------------------------------------------------------------------------------
 
 
 def test_a_wrong_secret_is_refused(cluster):
@@ -97,7 +97,7 @@ def test_a_wrong_secret_is_refused(cluster):
         client_of(cluster, secret="wrong").list_buckets()
 
 
-def test_another_account_sees_nothing_of_it(cluster, s3, bucket):
+def test_another_account_cannot_access_the_bucket(cluster, s3, bucket):
     s3.put_object(Bucket=bucket, Key="k", Body=b"v")
     other = client_of(cluster, "test2:tester2")
     with refused("NoSuchBucket", 404):
@@ -127,7 +127,7 @@ def test_signatures_in_headers_and_in_links_of_both_versions(cluster, bucket, ve
 # --- objects ------------------------------------------------------------------------------------------
 
 
-def test_an_object_comes_back_with_what_was_said_of_it(s3, bucket):
+def test_an_object_is_returned_with_its_metadata(s3, bucket):
     put = s3.put_object(
         Bucket=bucket,
         Key="k",
@@ -162,7 +162,7 @@ def test_ranges_and_conditions_of_reads(s3, bucket):
         s3.get_object(Bucket=bucket, Key="k", PartNumber=2)
 
 
-def test_what_is_missing_is_named(s3, bucket):
+def test_errors_name_the_missing_resource(s3, bucket):
     with refused("NoSuchKey", 404):
         s3.get_object(Bucket=bucket, Key="nothing")
     with refused("NoSuchBucket", 404):
@@ -221,7 +221,7 @@ def test_conditional_writes(s3, bucket):
         s3.head_object(Bucket=bucket, Key="lock")
 
 
-def test_who_waits_for_100_continue_hears_it_even_for_nothing(cluster, bucket):
+def test_100_continue_is_sent_even_for_empty_bodies(cluster, bucket):
     ip, _, port = cluster.host.partition(":")
     for size, path, wanted in (
         (0, "k", b"100"),
@@ -240,7 +240,7 @@ def test_who_waits_for_100_continue_hears_it_even_for_nothing(cluster, bucket):
             if wanted == b"100":
                 connection.sendall(b"x" * size)
             else:
-                # Whoever was refused starts afresh.
+                # A refused client starts again.
                 while connection.recv(65536):
                     continue
 
@@ -273,7 +273,7 @@ def test_listings_of_both_versions_in_pages(s3, bucket):
         s3.list_objects_v2(Bucket=bucket, ContinuationToken="!!")
 
 
-def test_many_objects_go_at_once(s3, bucket):
+def test_many_objects_are_deleted_in_one_request(s3, bucket):
     for n in range(5):
         s3.put_object(Bucket=bucket, Key=f"k{n}", Body=b"")
     done = s3.delete_objects(
@@ -288,7 +288,7 @@ def test_many_objects_go_at_once(s3, bucket):
 # --- copies -------------------------------------------------------------------------------------------
 
 
-def test_copies_keep_or_replace_what_was_said(s3, bucket):
+def test_copies_keep_or_replace_metadata(s3, bucket):
     s3.put_object(Bucket=bucket, Key="from", Body=b"data", Metadata={"a": "1"}, ContentType="x/y")
     source = {"Bucket": bucket, "Key": "from"}
     copied = s3.copy_object(Bucket=bucket, Key="to", CopySource=source)
@@ -360,7 +360,7 @@ def test_a_multipart_upload_from_beginning_to_end(cluster, s3, bucket):
     assert cluster.request("HEAD", f"{bucket}+segments").status == 404
 
 
-def test_what_is_wrong_with_parts_is_told(s3, bucket):
+def test_errors_of_parts_are_reported(s3, bucket):
     upload, parts = parts_of(s3, bucket, "k", [b"small", b"tail"])
     with refused("EntityTooSmall", 400):
         complete(s3, bucket, "k", upload, parts)
@@ -378,7 +378,7 @@ def test_what_is_wrong_with_parts_is_told(s3, bucket):
     assert s3.get_object(Bucket=bucket, Key="k")["Body"].read() == b"small"
 
 
-def test_the_checksum_at_the_end_of_an_upload_is_that_of_the_object(s3, bucket):
+def test_the_checksum_of_a_completion_is_that_of_the_object(s3, bucket):
     upload, parts = parts_of(s3, bucket, "k", [b"whole"], ChecksumAlgorithm="CRC32")
     composite = b64encode(zlib.crc32(b64decode(parts[0]["ChecksumCRC32"])).to_bytes(4, "big")).decode()
     with refused("BadDigest", 400):
@@ -427,7 +427,7 @@ def test_checksums_of_multipart_objects(s3, bucket, algorithm, kind):
         assert done[name].endswith("-2")
 
 
-def test_parts_have_checksums_of_their_own(s3, bucket):
+def test_parts_have_their_own_checksums(s3, bucket):
     pieces = [b"x" * PART, b"yz"]
     upload, parts = parts_of(s3, bucket, "k", pieces, ChecksumAlgorithm="CRC32", ChecksumType="COMPOSITE")
     complete(s3, bucket, "k", upload, parts, ChecksumType="COMPOSITE")
@@ -455,7 +455,7 @@ def test_conditions_hold_for_multipart_objects_with_versions(s3, bucket):
     assert len(s3.list_object_versions(Bucket=bucket)["Versions"]) == 3
 
 
-def test_a_completion_is_conditional_too(s3, bucket):
+def test_a_completion_can_be_conditional(s3, bucket):
     s3.put_object(Bucket=bucket, Key="k", Body=b"there")
     upload, parts = parts_of(s3, bucket, "k", [b"new"])
     with refused("PreconditionFailed", 412):
@@ -480,7 +480,7 @@ def versions_of(s3, bucket):
     return rows + [(r["VersionId"], True, r["IsLatest"]) for r in told.get("DeleteMarkers", [])]
 
 
-def test_versions_come_go_and_come_back(s3, versioned):
+def test_versions_are_created_deleted_and_restored(s3, versioned):
     assert s3.get_bucket_versioning(Bucket=versioned)["Status"] == "Enabled"
     one = s3.put_object(Bucket=versioned, Key="k", Body=b"one")["VersionId"]
     two = s3.put_object(Bucket=versioned, Key="k", Body=b"two")["VersionId"]
@@ -517,7 +517,7 @@ def test_a_bucket_without_versions_has_none(s3, bucket):
     assert versions_of(s3, bucket) == [("null", False, True)]
 
 
-def test_a_multipart_version_keeps_its_parts_until_it_goes(s3, versioned):
+def test_a_multipart_version_keeps_its_parts_until_it_is_deleted(s3, versioned):
     pieces = [b"a" * PART, b"tail"]
     upload, parts = parts_of(s3, versioned, "k", pieces)
     version = complete(s3, versioned, "k", upload, parts)["VersionId"]
@@ -570,7 +570,7 @@ def test_tags_of_buckets(s3, bucket):
         s3.get_bucket_tagging(Bucket=bucket)
 
 
-def test_canned_acls_are_those_of_the_container(cluster, s3, bucket):
+def test_canned_acls_set_the_container_acl(cluster, s3, bucket):
     s3.put_object(Bucket=bucket, Key="k", Body=b"public")
     path = f"/v1/AUTH_test/{bucket}/k"
     assert cluster.raw("GET", path, {}).status == 401
@@ -609,7 +609,7 @@ def test_attributes_of_objects(s3, bucket):
 # --- what clients ask for by default ------------------------------------------------------------------
 
 
-def test_a_new_cluster_answers_what_clients_ask_for_by_default(s3, bucket):
+def test_a_new_cluster_serves_the_default_requests_of_clients(s3, bucket):
     wanted = {"ServerSideEncryption": "AES256", "StorageClass": "STANDARD_IA"}
     told = s3.put_object(Bucket=bucket, Key="k", Body=b"data", **wanted)
     assert told["ServerSideEncryption"] == "AES256"

@@ -1,4 +1,4 @@
-"""Policies, access blocks and owners where ACLs are S3's own (``s3_acl``)."""
+"""Bucket policies, public access blocks and ownership with ``s3_acl``."""
 
 import boto3
 import pytest
@@ -38,7 +38,7 @@ def nobody(front):
     return boto3.client("s3", region_name="us-east-1", endpoint_url=f"http://{front.host}", config=config)
 
 
-def test_everybody_is_not_everybody_with_a_key(owner, other, nobody):
+def test_all_users_and_authenticated_users_are_different_groups(owner, other, nobody):
     owner.create_bucket(Bucket="groups")
     for acl, may in (("public-read", True), ("authenticated-read", False)):
         owner.put_object(Bucket="groups", Key=acl, Body=b"v", ACL=acl)
@@ -58,7 +58,7 @@ def test_everybody_is_not_everybody_with_a_key(owner, other, nobody):
             ask()
 
 
-def test_a_policy_is_asked_before_the_acls(owner, other, nobody):
+def test_a_policy_is_evaluated_before_acls(owner, other, nobody):
     owner.create_bucket(Bucket="before")
     owner.put_object(Bucket="before", Key="k", Body=b"v")
     put(owner, "before", statement("before", ["s3:GetObject", "s3:PutObject"], who=OTHER))
@@ -75,7 +75,7 @@ def test_a_policy_is_asked_before_the_acls(owner, other, nobody):
             s3.get_object(Bucket="before", Key="open")
 
 
-def test_a_copy_needs_its_source_and_its_target(owner, other):
+def test_a_copy_needs_rights_to_source_and_target(owner, other):
     for name in ("from", "into"):
         owner.create_bucket(Bucket=f"copy-{name}")
     owner.put_object(Bucket="copy-from", Key="k", Body=b"v")
@@ -97,7 +97,7 @@ def test_public_grants_are_ignored(owner, other, nobody):
     assert owner.get_object(Bucket="ignored", Key="k")["Body"].read() == b"v"
 
 
-def test_what_is_given_to_the_buckets_owner_is_its_own_where_that_is_preferred(owner, other):
+def test_bucket_owner_preferred_gives_uploads_to_the_bucket_owner(owner, other):
     owner.create_bucket(Bucket="given", GrantWrite=f"id={OTHER}", GrantFullControl="id=test:tester")
     other.put_object(Bucket="given", Key="before", Body=b"v", ACL="bucket-owner-full-control")
     controls(owner, "given", "BucketOwnerPreferred")
@@ -106,7 +106,7 @@ def test_what_is_given_to_the_buckets_owner_is_its_own_where_that_is_preferred(o
     assert owner.get_object_acl(Bucket="given", Key="after")["Owner"]["ID"] == "test:tester"
 
 
-def test_where_ownership_is_enforced_only_the_owner_may(owner, other):
+def test_bucket_owner_enforced_grants_access_only_to_the_owner(owner, other):
     owner.create_bucket(Bucket="own")
     owner.put_object(Bucket="own", Key="k", Body=b"v", ACL="public-read")
     controls(owner, "own", "BucketOwnerEnforced")

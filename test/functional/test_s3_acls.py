@@ -1,4 +1,4 @@
-"""The S3 API with ``s3_acl``: buckets and objects have ACLs of their own, and those alone decide."""
+"""The S3 API with ``s3_acl``: only the ACLs of buckets and objects decide."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def other(front):
     return client_of(front, OTHER)
 
 
-def test_what_is_new_belongs_to_its_maker_alone(owner, other):
+def test_new_resources_are_private_to_their_creator(owner, other):
     owner.create_bucket(Bucket="private")
     owner.put_object(Bucket="private", Key="k", Body=b"mine")
     assert owner.get_object(Bucket="private", Key="k")["Body"].read() == b"mine"
@@ -53,7 +53,7 @@ def test_what_is_new_belongs_to_its_maker_alone(owner, other):
             ask()
 
 
-def test_grants_of_a_bucket_allow_what_they_say(owner, other):
+def test_bucket_grants_allow_exactly_the_granted_actions(owner, other):
     owner.create_bucket(Bucket="granted", GrantRead=f"id={OTHER}", GrantFullControl="id=test:tester")
     owner.put_object(Bucket="granted", Key="k", Body=b"v")
     assert [r["Key"] for r in other.list_objects_v2(Bucket="granted")["Contents"]] == ["k"]
@@ -72,7 +72,7 @@ def test_grants_of_a_bucket_allow_what_they_say(owner, other):
         other.list_objects_v2(Bucket="granted")
 
 
-def test_an_object_has_an_acl_of_its_own(owner, other):
+def test_an_object_has_its_own_acl(owner, other):
     owner.create_bucket(Bucket="objects")
     owner.put_object(Bucket="objects", Key="k", Body=b"v", ACL="public-read", Metadata={"m": "1"})
     assert other.get_object(Bucket="objects", Key="k")["Body"].read() == b"v"
@@ -89,7 +89,7 @@ def test_an_object_has_an_acl_of_its_own(owner, other):
         owner.put_object_acl(Bucket="objects", Key="k", ACL="private", GrantRead=f"id={OTHER}")
 
 
-def test_a_multipart_object_gets_the_acl_of_its_beginning(owner, other):
+def test_a_multipart_object_gets_the_acl_of_its_initiation(owner, other):
     owner.create_bucket(Bucket="multipart")
     upload, parts = parts_of(owner, "multipart", "k", [b"all"], ACL="public-read")
     etag = complete(owner, "multipart", "k", upload, parts)["ETag"]
@@ -102,7 +102,7 @@ def test_a_multipart_object_gets_the_acl_of_its_beginning(owner, other):
     assert owner.list_objects_v2(Bucket="multipart")["Contents"][0]["ETag"] == etag
 
 
-def test_a_bucket_without_an_owner_is_nobodys(front, owner):
+def test_a_bucket_without_an_owner_is_inaccessible(front, owner):
     front.request("PUT", "of-swift")
     with refused("AccessDenied", 403):
         owner.list_objects_v2(Bucket="of-swift")

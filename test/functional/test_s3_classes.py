@@ -1,4 +1,4 @@
-"""Storage classes are storage policies: of buckets, and of objects that lie apart (decision 0018)."""
+"""Storage classes are storage policies of buckets and of single objects (decision 0018)."""
 
 import datetime
 from base64 import b64encode
@@ -29,7 +29,7 @@ def s3(front):
     return made
 
 
-def test_the_objects_of_a_bucket_lie_in_its_policy_and_say_so(front, s3):
+def test_objects_are_stored_in_the_policy_of_their_bucket_and_report_its_class(front, s3):
     before = archives(front)
     s3.put_object(Bucket="cool", Key="k", Body=b"v", StorageClass="STANDARD_IA")
     assert archives(front) == before + 3
@@ -46,7 +46,7 @@ def test_the_objects_of_a_bucket_lie_in_its_policy_and_say_so(front, s3):
         assert [row["StorageClass"] for row in listing] == ["STANDARD_IA"]
 
 
-def test_parts_lie_in_the_policy_of_their_bucket(s3):
+def test_parts_are_stored_in_the_policy_of_their_bucket(s3):
     upload, parts = parts_of(s3, "cool", "large", [b"a"], StorageClass="STANDARD_IA")
     assert s3.list_multipart_uploads(Bucket="cool")["Uploads"][0]["StorageClass"] == "STANDARD_IA"
     assert s3.list_parts(Bucket="cool", Key="large", UploadId=upload)["StorageClass"] == "STANDARD_IA"
@@ -55,7 +55,7 @@ def test_parts_lie_in_the_policy_of_their_bucket(s3):
 
 
 @pytest.mark.parametrize(("bucket", "kind"), [("usual", "GLACIER"), ("cool", "?"), ("usual", "A" * 70)])
-def test_a_wish_for_a_class_that_there_is_not_is_refused(s3, bucket, kind):
+def test_a_request_for_an_unknown_storage_class_is_refused(s3, bucket, kind):
     s3.put_object(Bucket="usual", Key="k", Body=b"v", StorageClass="STANDARD")
     assert "StorageClass" not in s3.head_object(Bucket="usual", Key="k")
     for act in (
@@ -79,12 +79,12 @@ def bucket(s3, request):
 
 
 def archives(front):
-    """How many archives the code of the second class has."""
+    """Return the number of archives in the code of the second class."""
     return len(front.stored(policy=1))
 
 
 def apart(front, bucket):
-    """The names of what lies in the container of the other class."""
+    """Return the names in the container of the other class."""
     found = front.request("GET", f"{bucket}+STANDARD_IA+segments")
     return found.body.decode().split() if found.status == 200 else []
 
@@ -92,7 +92,7 @@ def apart(front, bucket):
 BODY = bytes(range(256)) * 4
 
 
-def test_an_object_lies_in_the_policy_of_its_class_and_looks_like_any_other(front, s3, bucket):
+def test_an_object_is_stored_in_the_policy_of_its_storage_class(front, s3, bucket):
     before = archives(front)
     digest = b64encode(crc32(BODY).to_bytes(4, "big")).decode()
     put = s3.put_object(
@@ -145,7 +145,7 @@ def test_an_empty_object_of_another_class_is_empty(s3, bucket, body):
     assert s3.list_objects_v2(Bucket=bucket)["Contents"][0]["Size"] == len(body)
 
 
-def test_a_copy_changes_the_class_there_and_back(front, s3, bucket):
+def test_copies_change_the_storage_class_in_both_directions(front, s3, bucket):
     s3.put_object(Bucket=bucket, Key="k", Body=BODY, Metadata={"m": "1"})
     source = {"CopySource": f"{bucket}/k", "Bucket": bucket, "Key": "k"}
     s3.copy_object(**source, StorageClass="STANDARD_IA")
@@ -162,7 +162,7 @@ def test_a_copy_changes_the_class_there_and_back(front, s3, bucket):
     assert "StorageClass" not in s3.head_object(Bucket=bucket, Key="again")
 
 
-def test_parts_of_an_upload_lie_in_the_policy_of_its_class(front, s3, bucket):
+def test_parts_are_stored_in_the_policy_of_the_uploads_storage_class(front, s3, bucket):
     before = archives(front)
     upload, parts = parts_of(
         s3, bucket, "l/k", [b"a" * (5 << 20), b"b" * (5 << 20)], StorageClass="STANDARD_IA"
@@ -186,13 +186,13 @@ def test_parts_of_an_upload_lie_in_the_policy_of_its_class(front, s3, bucket):
     front.await_true(lambda: apart(front, bucket) == [], "the parts are gone")
 
 
-def test_an_upload_of_another_class_that_is_aborted_leaves_nothing(front, s3, bucket):
+def test_an_aborted_upload_of_another_class_leaves_nothing(front, s3, bucket):
     upload, _ = parts_of(s3, bucket, "k", [b"a"], StorageClass="STANDARD_IA")
     s3.abort_multipart_upload(Bucket=bucket, Key="k", UploadId=upload)
     assert apart(front, bucket) == []
 
 
-def test_conditions_hold_and_what_they_refuse_leaves_no_bytes(front, s3, bucket):
+def test_requests_with_failed_conditions_leave_no_bytes(front, s3, bucket):
     put = s3.put_object(Bucket=bucket, Key="k", Body=BODY, StorageClass="STANDARD_IA")
     for conditions in ({"IfNoneMatch": "*"}, {"IfMatch": '"0"'}):
         with refused("PreconditionFailed", 412):
@@ -212,7 +212,7 @@ def test_conditions_hold_and_what_they_refuse_leaves_no_bytes(front, s3, bucket)
     assert s3.get_object(Bucket=bucket, Key="k")["Body"].read() == b"w"
 
 
-def test_a_key_of_a_customer_and_another_class_go_together(s3, bucket):
+def test_customer_keys_work_with_other_storage_classes(s3, bucket):
     key = {"SSECustomerAlgorithm": "AES256", "SSECustomerKey": "k" * 32}
     s3.put_object(Bucket=bucket, Key="k", Body=BODY, StorageClass="STANDARD_IA", **key)
     assert s3.get_object(Bucket=bucket, Key="k", Range="bytes=17-99", **key)["Body"].read() == BODY[17:100]
@@ -220,7 +220,7 @@ def test_a_key_of_a_customer_and_another_class_go_together(s3, bucket):
         s3.head_object(Bucket=bucket, Key="k")
 
 
-def test_versions_have_classes_of_their_own_and_go_with_their_bytes(front, s3, bucket):
+def test_versions_have_their_own_classes_and_are_deleted_with_their_bytes(front, s3, bucket):
     s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
     old = s3.put_object(Bucket=bucket, Key="k", Body=BODY, StorageClass="STANDARD_IA")["VersionId"]
     new = s3.put_object(Bucket=bucket, Key="k", Body=b"new")["VersionId"]
@@ -240,7 +240,7 @@ def test_versions_have_classes_of_their_own_and_go_with_their_bytes(front, s3, b
     assert apart(front, bucket) == []
 
 
-def test_a_lock_holds_for_bytes_that_lie_apart(front, s3):
+def test_an_object_lock_protects_bytes_in_another_policy(front, s3):
     s3.create_bucket(Bucket="locked-apart", ObjectLockEnabledForBucket=True)
     until = datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=1)
     lock = {"ObjectLockMode": "COMPLIANCE", "ObjectLockRetainUntilDate": until}
@@ -254,7 +254,7 @@ def test_a_lock_holds_for_bytes_that_lie_apart(front, s3):
     assert s3.get_object(Bucket="locked-apart", Key="k", VersionId=version)["Body"].read() == BODY
 
 
-def test_others_read_and_swift_reads_what_lies_apart(front, s3, bucket):
+def test_other_users_and_swift_clients_read_bytes_in_another_policy(front, s3, bucket):
     s3.put_object(Bucket=bucket, Key="k", Body=BODY, StorageClass="STANDARD_IA")
     assert front.request("GET", f"{bucket}/k").body == BODY
     policy = (
@@ -266,7 +266,7 @@ def test_others_read_and_swift_reads_what_lies_apart(front, s3, bucket):
     assert other.get_object(Bucket=bucket, Key="k")["Body"].read() == BODY
 
 
-def test_a_bucket_goes_with_what_its_objects_left_in_other_classes(front, s3, bucket):
+def test_deleting_a_bucket_deletes_its_containers_of_other_classes(front, s3, bucket):
     for body in (BODY, b"again"):
         s3.put_object(Bucket=bucket, Key="k", Body=body, StorageClass="STANDARD_IA")
     assert len(apart(front, bucket)) == 2
@@ -275,7 +275,7 @@ def test_a_bucket_goes_with_what_its_objects_left_in_other_classes(front, s3, bu
     assert front.request("HEAD", f"{bucket}+STANDARD_IA+segments").status == 404
 
 
-def test_the_daemon_moves_what_is_due(front, s3, bucket):
+def test_the_daemon_moves_objects_that_are_due(front, s3, bucket):
     s3.put_object(Bucket=bucket, Key="k", Body=BODY, Metadata={"m": "1"})
     rule = {
         "ID": "r",
@@ -312,7 +312,7 @@ def test_a_copy_gets_the_class_of_the_bucket_that_it_is_in(s3):
 
 
 @pytest.mark.parametrize("place", ["us-east-1:GLACIER", "us-east-1:", "mars:STANDARD_IA", ":"])
-def test_a_bucket_of_a_class_that_there_is_not_is_not_made(s3, place):
+def test_a_bucket_with_an_unknown_storage_class_is_refused(s3, place):
     with refused("InvalidLocationConstraint", 400):
         s3.create_bucket(Bucket="nowhere", CreateBucketConfiguration={"LocationConstraint": place})
     with refused("404"):

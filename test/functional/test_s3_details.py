@@ -1,4 +1,4 @@
-"""Details of the S3 API that the Go SDK and its users meet: repeated headers, conditions together, owners."""
+"""Details of the S3 API used by the Go SDK: repeated headers, combined conditions, bucket owners."""
 
 import base64
 import datetime
@@ -54,7 +54,7 @@ def test_repeated_headers_are_signed_as_one_value_without_spaces(cluster, s3):
         ({"IfNoneMatch": "same", "IfUnmodifiedSince": AFTER}, "304"),
     ],
 )
-def test_of_several_conditions_if_match_is_first_and_etags_count_before_dates(s3, conditions, code):
+def test_if_match_is_evaluated_first_and_etags_before_dates(s3, conditions, code):
     etag = s3.put_object(Bucket="details", Key="k", Body=b"v")["ETag"]
     wanted = {name: etag if value == "same" else value for name, value in conditions.items()}
     if code is None:
@@ -67,13 +67,13 @@ def test_of_several_conditions_if_match_is_first_and_etags_count_before_dates(s3
         s3.get_object(Bucket="details", Key="k", **wanted)
 
 
-def test_a_head_of_a_part_of_nothing_is_that_of_nothing(s3):
+def test_head_of_a_part_of_an_empty_object_is_that_of_the_object(s3):
     s3.put_object(Bucket="details", Key="empty", Body=b"")
     head = s3.head_object(Bucket="details", Key="empty", Range="bytes=-1")
     assert (head["ContentLength"], "ContentRange" in head) == (0, False)
 
 
-def test_the_checksum_of_all_is_not_told_of_some_bytes(s3):
+def test_a_range_response_does_not_contain_the_checksum_of_the_object(s3):
     s3.put_object(Bucket="details", Key="summed", Body=b"0123456789", ChecksumAlgorithm="SHA256")
     for ask in (s3.head_object, s3.get_object):
         whole = ask(Bucket="details", Key="summed", ChecksumMode="ENABLED")
@@ -88,12 +88,12 @@ def crc64(data):
 
 @pytest.fixture(scope="module")
 def silent(cluster, s3):
-    """A client that sends no checksum of its own, as all did once."""
+    """A client that sends no checksums, as older SDKs did."""
     return client_of(cluster, request_checksum_calculation="when_required")
 
 
 @pytest.mark.parametrize("body", [b"", b"0123456789", b"z" * 65536])
-def test_bytes_without_a_checksum_get_the_usual_one(silent, body):
+def test_objects_without_a_checksum_get_the_default_one(silent, body):
     put = silent.put_object(Bucket="details", Key="usual", Body=body)
     assert (put["ChecksumCRC64NVME"], put["ChecksumType"]) == (crc64(body), "FULL_OBJECT")
     head = silent.head_object(Bucket="details", Key="usual", ChecksumMode="ENABLED")
@@ -107,12 +107,12 @@ def test_bytes_without_a_checksum_get_the_usual_one(silent, body):
     assert asked["Checksum"]["ChecksumCRC64NVME"] == crc64(body)
 
 
-def test_large_bytes_without_a_checksum_have_none(silent):
+def test_large_objects_without_a_checksum_get_none(silent):
     put = silent.put_object(Bucket="details", Key="large", Body=b"z" * 65537)
     assert not [name for name in put if name.startswith("Checksum")]
 
 
-def test_an_upload_of_a_part_with_the_usual_checksum_has_it(silent):
+def test_a_multipart_upload_with_default_part_checksums_has_a_checksum(silent):
     where = {"Bucket": "details", "Key": "joined"}
     where["UploadId"] = silent.create_multipart_upload(**where)["UploadId"]
     part = silent.upload_part(PartNumber=1, Body=b"0123456789", **where)
@@ -124,7 +124,7 @@ def test_an_upload_of_a_part_with_the_usual_checksum_has_it(silent):
     assert head["ChecksumCRC64NVME"] == done["ChecksumCRC64NVME"]
 
 
-def test_an_upload_of_which_a_part_has_another_checksum_has_none(silent):
+def test_a_multipart_upload_with_mixed_part_checksums_has_none(silent):
     where = {"Bucket": "details", "Key": "mixed"}
     where["UploadId"] = silent.create_multipart_upload(**where)["UploadId"]
     part = silent.upload_part(PartNumber=1, Body=b"x", ChecksumAlgorithm="SHA256", **where)
@@ -133,7 +133,7 @@ def test_an_upload_of_which_a_part_has_another_checksum_has_none(silent):
     assert not [name for name in done if name.startswith("Checksum")]
 
 
-def test_nothing_is_done_in_a_bucket_of_another_owner_than_expected(s3):
+def test_requests_fail_if_the_bucket_owner_is_not_the_expected_one(s3):
     s3.put_object(Bucket="details", Key="mine", Body=b"v")
     for owner in ("test:tester", "AUTH_test"):
         s3.head_object(Bucket="details", Key="mine", ExpectedBucketOwner=owner)
@@ -158,7 +158,7 @@ def test_parts_are_listed_with_their_checksums(s3):
     s3.abort_multipart_upload(Bucket="details", Key="parts", UploadId=upload)
 
 
-def test_a_page_of_uploads_that_ends_with_a_prefix_goes_on_behind_it(s3):
+def test_a_page_of_uploads_that_ends_with_a_common_prefix_continues_after_it(s3):
     s3.create_bucket(Bucket="pages-of-uploads")
     for key in ("abc/1", "foo/a/b", "foo/c", "plain", "xyz/1"):
         s3.create_multipart_upload(Bucket="pages-of-uploads", Key=key)
@@ -177,7 +177,7 @@ def test_a_page_of_uploads_that_ends_with_a_prefix_goes_on_behind_it(s3):
         s3.list_multipart_uploads(Bucket="pages-of-uploads", KeyMarker="plain", UploadIdMarker="no/id")
 
 
-def test_the_end_of_an_upload_is_held_to_what_its_client_says(s3):
+def test_a_completion_is_checked_against_the_values_that_the_client_sent(s3):
     def end(parts, **said):
         return complete(s3, "details", "ended", upload, parts, **said)
 
@@ -200,7 +200,7 @@ def test_the_end_of_an_upload_is_held_to_what_its_client_says(s3):
     assert s3.head_object(Bucket="details", Key="ended")["ContentLength"] == 10
 
 
-def test_a_bucket_is_made_with_its_tags(s3):
+def test_a_bucket_is_created_with_its_tags(s3):
     s3.create_bucket(
         Bucket="made-with-tags", CreateBucketConfiguration={"Tags": [{"Key": "team", "Value": "blue"}]}
     )
@@ -213,7 +213,7 @@ def test_a_bucket_is_made_with_its_tags(s3):
         s3.head_bucket(Bucket="badly-tagged")
 
 
-def test_where_visitors_are_sent_is_told_and_not_copied(s3):
+def test_a_website_redirect_is_returned_but_not_copied(s3):
     s3.put_object(Bucket="details", Key="moved", Body=b"v", WebsiteRedirectLocation="/new")
     assert s3.head_object(Bucket="details", Key="moved")["WebsiteRedirectLocation"] == "/new"
     s3.copy_object(Bucket="details", Key="copy", CopySource="details/moved")
@@ -231,8 +231,8 @@ def test_where_visitors_are_sent_is_told_and_not_copied(s3):
     assert s3.head_object(Bucket="details", Key="moved")["WebsiteRedirectLocation"] == "/newer"
 
 
-def test_a_browser_is_told_of_buckets_whose_account_nobody_knows(cluster, s3):
-    """Two accounts have a bucket of that name, each with rules of its own."""
+def test_preflight_requests_find_buckets_without_a_known_account(cluster, s3):
+    """Two accounts have a bucket of that name, each with its own rules."""
     clients = {"http://one.example": s3, "http://two.example": client_of(cluster, "test2:tester2")}
 
     def ask(origin, bucket="asked", method="PUT"):
@@ -262,6 +262,6 @@ def test_a_browser_is_told_of_buckets_whose_account_nobody_knows(cluster, s3):
 @pytest.mark.parametrize(
     "path", ["/%00%00%00/k", "/asked%2F/k", "/" + "a" * 300, "/%FF%FE%FD/k", "/../../.s3_cors"]
 )
-def test_a_hostile_question_of_a_browser_is_no_fault(cluster, s3, path):
+def test_a_hostile_preflight_request_causes_no_error(cluster, s3, path):
     headers = {"Origin": "http://x", "Access-Control-Request-Method": "GET"}
     assert cluster.raw("OPTIONS", path, headers).status < 500

@@ -1,4 +1,4 @@
-"""S3's headers of encryption, where the cluster encrypts and where it does not; keys of customers."""
+"""Encryption headers of the S3 API with and without cluster encryption, and customer keys."""
 
 import base64
 import os
@@ -49,7 +49,7 @@ def with_key(key=KEY, prefix="SSECustomer"):
 
 
 def with_named_key(key=KEY):
-    """The same where boto3 does not encode it."""
+    """Return key parameters for calls in which boto3 does not encode the key."""
     key, digest = (base64.b64encode(part).decode() for part in (key, md5(key).digest()))
     return {"SSECustomerAlgorithm": "AES256", "SSECustomerKey": key, "SSECustomerKeyMD5": digest}
 
@@ -61,7 +61,7 @@ def default(algorithm="AES256"):
 # --- keys of the cluster ------------------------------------------------------------------------------
 
 
-def test_where_all_is_encrypted_answers_say_so(sealing):
+def test_responses_report_encryption_where_all_objects_are_encrypted(sealing):
     assert sealing.put_object(Bucket="sse", Key="a", Body=DATA)["ServerSideEncryption"] == "AES256"
     put = sealing.put_object(Bucket="sse", Key="k", Body=DATA, ServerSideEncryption="AES256")
     assert put["ServerSideEncryption"] == "AES256"
@@ -75,7 +75,7 @@ def test_where_all_is_encrypted_answers_say_so(sealing):
         sealing.put_object(Bucket="sse", Key="kms", Body=b"", ServerSideEncryption="aws:kms")
 
 
-def test_the_default_of_a_bucket_is_what_the_cluster_does(sealing):
+def test_the_default_encryption_of_a_bucket_is_that_of_the_cluster(sealing):
     rules = sealing.get_bucket_encryption(Bucket="sse")["ServerSideEncryptionConfiguration"]["Rules"]
     assert rules[0]["ApplyServerSideEncryptionByDefault"] == {"SSEAlgorithm": "AES256"}
     sealing.put_bucket_encryption(Bucket="sse", ServerSideEncryptionConfiguration=default())
@@ -93,7 +93,7 @@ def client(request):
     return request.getfixturevalue(request.param)
 
 
-def test_what_a_customers_key_encrypted_only_that_key_gives_back(client):
+def test_an_object_encrypted_with_a_customer_key_needs_that_key(client):
     put = client.put_object(Bucket="sse", Key="c", Body=DATA, Metadata={"m": "1"}, **with_key())
     assert put["SSECustomerAlgorithm"] == "AES256"
     assert put["SSECustomerKeyMD5"] == base64.b64encode(md5(KEY).digest()).decode()
@@ -111,7 +111,7 @@ def test_what_a_customers_key_encrypted_only_that_key_gives_back(client):
         client.get_object(Bucket="sse", Key="c", **with_key(OTHER))
 
 
-def test_what_no_customers_key_encrypted_is_not_asked_for_with_one(client):
+def test_a_customer_key_is_refused_for_objects_encrypted_without_one(client):
     client.put_object(Bucket="sse", Key="p", Body=DATA)
     with refused("InvalidRequest", 400):
         client.get_object(Bucket="sse", Key="p", **with_key())
@@ -128,7 +128,7 @@ def test_copies_change_keys(client):
         client.copy_object(Bucket="sse", Key="x", CopySource="sse/from")
 
 
-def test_parts_are_copied_from_what_a_customers_key_encrypted(client):
+def test_parts_are_copied_from_objects_with_customer_keys(client):
     client.put_object(Bucket="sse", Key="from", Body=DATA, **with_key())
     upload = client.create_multipart_upload(Bucket="sse", Key="parts")["UploadId"]
     where = {"Bucket": "sse", "Key": "parts", "UploadId": upload}
@@ -144,7 +144,7 @@ def test_parts_are_copied_from_what_a_customers_key_encrypted(client):
     assert client.get_object(Bucket="sse", Key="parts")["Body"].read() == DATA[5:5000]
 
 
-def test_neither_the_key_nor_what_it_encrypted_is_on_a_device(cluster, s3):
+def test_devices_contain_neither_customer_keys_nor_plain_text(cluster, s3):
     s3.put_object(Bucket="sse", Key="hidden", Body=DATA, **with_key())
     assert b"needle" not in cluster.request("GET", "sse/hidden").body
     names = [KEY, base64.b64encode(KEY), base64.b64encode(md5(KEY).digest())]
@@ -165,7 +165,7 @@ def test_neither_the_key_nor_what_it_encrypted_is_on_a_device(cluster, s3):
         ),
     ],
 )
-def test_a_key_that_makes_no_sense_stores_nothing(s3, change, code):
+def test_an_invalid_customer_key_stores_nothing(s3, change, code):
     with refused(code, 400):
         s3.put_object(Bucket="sse", Key="bad", Body=DATA, **{**with_key(), **change})
     with refused("404"):
@@ -178,13 +178,13 @@ PARTS = [os.urandom(5 << 20), os.urandom((5 << 20) + 7), b"the end"]
 
 
 def upload_of(client, key, parts=PARTS, **options):
-    """A completed upload, its parts sent with the key it was begun with."""
+    """Complete an upload whose parts are sent with the key of its initiation."""
     upload = client.create_multipart_upload(Bucket="sse", Key=key, **with_key(), **options)
     assert upload["SSECustomerAlgorithm"] == "AES256"
     where = {"Bucket": "sse", "Key": key, "UploadId": upload["UploadId"]}
     named = []
     for number, body in enumerate(parts, 1):
-        # Once with something else: what is sent again must not share its key stream.
+        # The first upload has other bytes: a part that is sent again must not reuse its key stream.
         for sent in (b"0" * 9, body):
             part = client.upload_part(PartNumber=number, Body=sent, **where, **with_key())
         assert part["SSECustomerKeyMD5"] == base64.b64encode(md5(KEY).digest()).decode()
@@ -194,7 +194,7 @@ def upload_of(client, key, parts=PARTS, **options):
     return named
 
 
-def test_an_upload_in_parts_is_read_with_its_key_in_any_range(client):
+def test_a_multipart_object_is_read_with_its_key_in_any_range(client):
     upload_of(client, "parts/k", ChecksumAlgorithm="CRC32")
     whole = b"".join(PARTS)
     got = client.get_object(Bucket="sse", Key="parts/k", ChecksumMode="ENABLED", **with_key())
@@ -224,7 +224,7 @@ def test_an_upload_in_parts_is_read_with_its_key_in_any_range(client):
             ask(**asked, **named(OTHER))
 
 
-def test_parts_come_with_the_key_of_their_upload_and_no_other(client):
+def test_parts_need_the_key_of_their_upload(client):
     sealed = client.create_multipart_upload(Bucket="sse", Key="m", **with_key())["UploadId"]
     plain = client.create_multipart_upload(Bucket="sse", Key="m")["UploadId"]
     client.put_object(Bucket="sse", Key="source", Body=DATA)
@@ -238,7 +238,7 @@ def test_parts_come_with_the_key_of_their_upload_and_no_other(client):
         assert "Parts" not in client.list_parts(Bucket="sse", Key="m", UploadId=upload)
 
 
-def test_parts_are_copied_from_parts_and_copies_of_them_change_keys(client):
+def test_multipart_objects_are_copied_with_a_change_of_keys(client):
     upload_of(client, "parts/from")
     whole, first = b"".join(PARTS), len(PARTS[0])
     source = {"CopySource": "sse/parts/from", **with_key(prefix="CopySourceSSECustomer")}

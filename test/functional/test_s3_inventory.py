@@ -1,4 +1,4 @@
-"""Inventories by the S3 API, and taken by the daemon of a live cluster."""
+"""Inventory configurations of the S3 API, and reports written by the daemon of a live cluster."""
 
 import csv
 import gzip
@@ -36,7 +36,7 @@ def put(s3, config, bucket="counted", name=None):
     )
 
 
-def test_configurations_come_and_go(s3):
+def test_inventory_configurations_are_set_and_deleted(s3):
     first, second = configuration("first", IsEnabled=False), configuration("second", IsEnabled=False)
     put(s3, first)
     put(s3, second)
@@ -50,7 +50,7 @@ def test_configurations_come_and_go(s3):
             act(Bucket="counted", Id="first")
 
 
-def test_the_daemon_takes_an_inventory(cluster, s3):
+def test_the_daemon_writes_an_inventory(cluster, s3):
     s3.put_object(Bucket="counted", Key="a b", Body=b"xx")
     put(s3, configuration())
     cluster.run_once("s3-lifecycle")
@@ -63,7 +63,7 @@ def test_the_daemon_takes_an_inventory(cluster, s3):
     assert rows == [["counted", "a%20b", "2", md5(b"xx").hexdigest(), "STANDARD"]]
 
 
-def test_nobody_has_an_inventory_go_to_a_bucket_of_others(cluster, s3):
+def test_an_inventory_cannot_go_to_a_bucket_of_another_owner(cluster, s3):
     other = client_of(cluster, "test2:tester2")
     other.create_bucket(Bucket="theirs")
     for place in ("theirs", "nowhere", "AUTH_test2:theirs"):
@@ -78,7 +78,7 @@ def test_nobody_has_an_inventory_go_to_a_bucket_of_others(cluster, s3):
             act(client_of(cluster, "test:tester3"))
 
 
-def test_what_is_no_configuration_is_refused(s3):
+def test_an_invalid_configuration_is_refused(s3):
     with refused("InvalidArgument", 400):
         put(s3, configuration("one"), name="other")
     with refused("NotImplemented", 501):

@@ -58,7 +58,7 @@ def client(front, user, secret=None):
     )
 
 
-def test_projects_have_buckets_of_their_own(front, service):
+def test_projects_have_separate_buckets(front, service):
     ann, bob = client(front, "ann"), client(front, "bob")
     ann.create_bucket(Bucket="shared-name")
     bob.create_bucket(Bucket="shared-name")
@@ -69,11 +69,11 @@ def test_projects_have_buckets_of_their_own(front, service):
     asked = len(service.asked)
     for _ in range(5):
         ann.head_object(Bucket="shared-name", Key="k")
-    # The secret is kept: nobody is asked again.
+    # The secret is cached: Keystone gets no second request.
     assert len(service.asked) == asked
 
 
-def test_strangers_and_guests_are_refused(front):
+def test_unknown_users_and_guests_are_refused(front):
     client(front, "ann").create_bucket(Bucket="anns")
     with refused("SignatureDoesNotMatch", 403):
         client(front, "ann", "other").list_buckets()
@@ -85,7 +85,7 @@ def test_strangers_and_guests_are_refused(front):
         client(front, "ann:p2").list_objects_v2(Bucket="shared-name")
 
 
-def test_a_policy_lets_a_guest_in(front):
+def test_a_policy_permits_a_guest(front):
     ann, guest = client(front, "ann"), client(front, "guest")
     ann.create_bucket(Bucket="guests")
     ann.put_object(Bucket="guests", Key="k", Body=b"v")

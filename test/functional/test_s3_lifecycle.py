@@ -1,4 +1,4 @@
-"""Lifecycles of a live cluster's buckets, set by boto3 and carried out by its daemon."""
+"""Bucket lifecycle rules, set by boto3 and applied by the daemon of a live cluster."""
 
 import datetime
 from hashlib import md5
@@ -27,7 +27,7 @@ def set_rules(s3, bucket, *rules):
     s3.put_bucket_lifecycle_configuration(Bucket=bucket, LifecycleConfiguration={"Rules": list(rules)})
 
 
-def test_rules_are_kept_as_they_were_written(s3, bucket):
+def test_rules_are_returned_as_they_were_sent(s3, bucket):
     with refused("NoSuchLifecycleConfiguration", 404):
         s3.get_bucket_lifecycle_configuration(Bucket=bucket)
     rules = [
@@ -60,13 +60,13 @@ def test_rules_are_kept_as_they_were_written(s3, bucket):
         s3.get_bucket_lifecycle_configuration(Bucket=bucket)
 
 
-def test_the_old_operation_takes_the_old_form(s3, bucket):
+def test_the_deprecated_operation_accepts_the_old_format(s3, bucket):
     rules = [{"ID": "a", "Prefix": "p", "Status": "Enabled", "Expiration": {"Days": 3}}]
     s3.put_bucket_lifecycle(Bucket=bucket, LifecycleConfiguration={"Rules": rules})
     assert s3.get_bucket_lifecycle(Bucket=bucket)["Rules"] == rules
 
 
-def test_a_thousand_rules_are_kept(s3, bucket):
+def test_a_thousand_rules_are_stored(s3, bucket):
     rules = [{**RULE, "ID": f"r{n}", "Filter": {"Prefix": f"folder/{n}/"}} for n in range(1000)]
     set_rules(s3, bucket, *rules)
     assert len(s3.get_bucket_lifecycle_configuration(Bucket=bucket)["Rules"]) == 1000
@@ -81,19 +81,19 @@ def test_a_thousand_rules_are_kept(s3, bucket):
         ({"Transitions": [{"Days": 1, "StorageClass": "GLACIER"}]}, "InvalidStorageClass"),
     ],
 )
-def test_what_is_refused_changes_nothing(s3, bucket, change, code):
+def test_refused_rules_change_nothing(s3, bucket, change, code):
     set_rules(s3, bucket, RULE)
     with refused(code):
         set_rules(s3, bucket, {**RULE, **change})
     assert [r["ID"] for r in s3.get_bucket_lifecycle_configuration(Bucket=bucket)["Rules"]] == ["old/ü"]
 
 
-def test_who_may_not_change_a_bucket_sets_no_rules(cluster, s3, bucket):
+def test_setting_rules_needs_the_right_to_change_the_bucket(cluster, s3, bucket):
     with refused("AccessDenied", 403):
         set_rules(client_of(cluster, "test:tester3"), bucket, RULE)
 
 
-def test_answers_say_when_an_object_ends(s3, bucket):
+def test_responses_contain_the_expiration_of_an_object(s3, bucket):
     rule = {**RULE, "Expiration": {"Days": 1}, "Filter": {"Tag": {"Key": "k", "Value": "v"}}}
     set_rules(s3, bucket, rule)
     tomorrow = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=2)
@@ -106,7 +106,7 @@ def test_answers_say_when_an_object_ends(s3, bucket):
     assert "Expiration" not in s3.put_object(Bucket=bucket, Key="other", Body=b"x")
 
 
-def test_the_daemon_ends_what_is_due(cluster, s3, bucket):
+def test_the_daemon_expires_objects_that_are_due(cluster, s3, bucket):
     for key in ("tmp/a", "tmp/b", "stays"):
         s3.put_object(Bucket=bucket, Key=key, Body=b"x")
     set_rules(s3, bucket, RULE)
@@ -114,7 +114,7 @@ def test_the_daemon_ends_what_is_due(cluster, s3, bucket):
     assert [row["Key"] for row in s3.list_objects_v2(Bucket=bucket)["Contents"]] == ["stays"]
 
 
-def test_in_a_bucket_with_versions_a_mark_stays(cluster, s3, bucket):
+def test_expiration_in_a_versioned_bucket_leaves_a_delete_marker(cluster, s3, bucket):
     s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
     version = s3.put_object(Bucket=bucket, Key="tmp/a", Body=b"x")["VersionId"]
     set_rules(s3, bucket, RULE)

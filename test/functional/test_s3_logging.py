@@ -34,7 +34,7 @@ def lines_of(s3):
     return "".join(s3.get_object(Bucket="logs", Key=row["Key"])["Body"].read().decode() for row in rows)
 
 
-def test_requests_are_in_the_log(front, s3):
+def test_requests_are_written_to_the_access_log(front, s3):
     assert "LoggingEnabled" not in s3.get_bucket_logging(Bucket="watched")
     log_to(s3)
     said = s3.get_bucket_logging(Bucket="watched")["LoggingEnabled"]
@@ -66,12 +66,12 @@ def test_requests_are_in_the_log(front, s3):
     assert " 404 NoSuchKey " in missed
 
 
-def test_a_log_ends_when_nobody_wants_it(s3):
+def test_logging_stops_when_it_is_disabled(s3):
     s3.put_bucket_logging(Bucket="watched", BucketLoggingStatus={})
     assert "LoggingEnabled" not in s3.get_bucket_logging(Bucket="watched")
 
 
-def test_nobody_has_a_log_go_to_a_bucket_of_others(front, s3):
+def test_a_log_cannot_go_to_a_bucket_of_another_owner(front, s3):
     other = client_of(front, "test2:tester2")
     other.create_bucket(Bucket="their-logs")
     for place in ("their-logs", "nothing-there", "AUTH_test2:their-logs", "x", "a/b"):

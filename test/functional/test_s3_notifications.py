@@ -1,4 +1,4 @@
-"""Events of buckets of a live cluster, told to a webhook by its daemon."""
+"""Bucket events of a live cluster, sent to a webhook by its daemon."""
 
 import json
 import threading
@@ -66,7 +66,7 @@ def set_events(s3, bucket, *events, **more):
     return rule
 
 
-def test_rules_come_back_and_end(s3):
+def test_rules_are_returned_and_removed(s3):
     s3.create_bucket(Bucket="rules")
     assert "QueueConfigurations" not in s3.get_bucket_notification_configuration(Bucket="rules")
     rules = [{"Name": "Prefix", "Value": "in/"}]
@@ -77,7 +77,7 @@ def test_rules_come_back_and_end(s3):
     assert "QueueConfigurations" not in s3.get_bucket_notification_configuration(Bucket="rules")
 
 
-def test_only_targets_of_the_cluster_are_taken(live, s3):
+def test_only_targets_of_the_cluster_are_accepted(live, s3):
     s3.create_bucket(Bucket="refusals")
     for arn in ("arn:aws:sqs:us-east-1:1:elsewhere", "http://169.254.169.254/"):
         with refused("InvalidArgument", 400):
@@ -87,7 +87,7 @@ def test_only_targets_of_the_cluster_are_taken(live, s3):
     assert "QueueConfigurations" not in s3.get_bucket_notification_configuration(Bucket="refusals")
 
 
-def test_what_happens_is_told(live, s3, hook):
+def test_events_are_delivered(live, s3, hook):
     s3.create_bucket(Bucket="told")
     s3.put_bucket_versioning(Bucket="told", VersioningConfiguration={"Status": "Enabled"})
     set_events(s3, "told", "s3:ObjectCreated:*", "s3:ObjectRemoved:*", "s3:ObjectTagging:*")

@@ -1,4 +1,4 @@
-"""Object lock on a live cluster: set by boto3, and attacked through every other door."""
+"""Object lock on a live cluster: set by boto3, and attacked through every other API."""
 
 import datetime
 import json
@@ -38,7 +38,7 @@ def is_kept(s3, bucket, version, key="k"):
 # --- buckets ------------------------------------------------------------------------------------------
 
 
-def test_a_bucket_made_with_locks_keeps_versions_and_cannot_stop(s3, bucket):
+def test_versioning_cannot_be_suspended_in_a_bucket_with_object_lock(s3, bucket):
     found = s3.get_object_lock_configuration(Bucket=bucket)["ObjectLockConfiguration"]
     assert found == {"ObjectLockEnabled": "Enabled"}
     assert s3.get_bucket_versioning(Bucket=bucket)["Status"] == "Enabled"
@@ -62,7 +62,7 @@ def test_a_bucket_made_with_locks_keeps_versions_and_cannot_stop(s3, bucket):
     ],
     ids=str,
 )
-def test_swift_does_not_stop_versions_of_a_locked_bucket_either(cluster, s3, bucket, headers):
+def test_the_swift_api_cannot_suspend_versioning_of_a_locked_bucket(cluster, s3, bucket, headers):
     for method in ("POST", "PUT"):
         answer = cluster.request(method, bucket, headers)
         assert answer.status == 409, (method, answer)
@@ -74,7 +74,7 @@ def test_swift_does_not_stop_versions_of_a_locked_bucket_either(cluster, s3, buc
     assert cluster.request("POST", bucket, {"X-Versions-Enabled": "true"}).status == 204
 
 
-def test_a_bucket_gets_locks_later_when_it_keeps_versions(s3):
+def test_object_lock_can_be_enabled_later_on_a_versioned_bucket(s3):
     s3.create_bucket(Bucket="locked-later")
     configuration = {
         "ObjectLockEnabled": "Enabled",
@@ -111,14 +111,14 @@ def test_a_bucket_gets_locks_later_when_it_keeps_versions(s3):
         {"ObjectLockEnabled": "Enabled", "Rule": {"DefaultRetention": {"Mode": "GOVERNANCE", "Days": 0}}},
     ],
 )
-def test_a_configuration_that_makes_no_sense_changes_nothing(s3, bucket, configuration):
+def test_an_invalid_configuration_changes_nothing(s3, bucket, configuration):
     with pytest.raises(s3.exceptions.ClientError) as caught:
         s3.put_object_lock_configuration(Bucket=bucket, ObjectLockConfiguration=configuration)
     assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 400
     assert "Rule" not in s3.get_object_lock_configuration(Bucket=bucket)["ObjectLockConfiguration"]
 
 
-def test_who_does_not_own_a_bucket_locks_nothing(cluster, s3, bucket):
+def test_other_users_cannot_configure_object_lock(cluster, s3, bucket):
     version = put_locked(s3, bucket, mode="GOVERNANCE")
     cluster.request("POST", bucket, {"X-Container-Write": "test:tester3", "X-Container-Read": "test:tester3"})
     other = client_of(cluster, "test:tester3")
@@ -141,7 +141,7 @@ def test_who_does_not_own_a_bucket_locks_nothing(cluster, s3, bucket):
 # --- versions -----------------------------------------------------------------------------------------
 
 
-def test_a_locked_version_is_told_and_kept_and_hidden_by_a_mark_only(s3, bucket):
+def test_a_locked_version_is_only_hidden_by_a_delete_marker(s3, bucket):
     version = put_locked(s3, bucket)
     head = s3.head_object(Bucket=bucket, Key="k")
     assert (head["ObjectLockMode"], head["ObjectLockRetainUntilDate"]) == ("COMPLIANCE", LATER)
@@ -157,7 +157,7 @@ def test_a_locked_version_is_told_and_kept_and_hidden_by_a_mark_only(s3, bucket)
     assert is_kept(s3, bucket, version)
 
 
-def test_retention_is_made_longer_by_all_and_weaker_only_past_governance(s3, bucket):
+def test_retention_can_be_extended_but_weakened_only_with_a_bypass(s3, bucket):
     version = put_locked(s3, bucket, mode="GOVERNANCE", until=LATEST)
     where = {"Bucket": bucket, "Key": "k", "VersionId": version}
     shorter = {"Mode": "GOVERNANCE", "RetainUntilDate": LATER}
@@ -172,14 +172,14 @@ def test_retention_is_made_longer_by_all_and_weaker_only_past_governance(s3, buc
         s3.delete_object(BypassGovernanceRetention=True, **where)
 
 
-def test_governed_versions_go_with_the_bypass(s3, bucket):
+def test_versions_in_governance_mode_are_deleted_with_the_bypass(s3, bucket):
     version = put_locked(s3, bucket, mode="GOVERNANCE")
     s3.delete_object(Bucket=bucket, Key="k", VersionId=version, BypassGovernanceRetention=True)
     with refused("404"):
         s3.head_object(Bucket=bucket, Key="k")
 
 
-def test_a_legal_hold_is_set_told_and_ended(s3, bucket):
+def test_a_legal_hold_is_set_returned_and_removed(s3, bucket):
     version = s3.put_object(Bucket=bucket, Key="k", Body=b"kept", Tagging="a=1", Metadata={"m": "1"})[
         "VersionId"
     ]
@@ -197,7 +197,7 @@ def test_a_legal_hold_is_set_told_and_ended(s3, bucket):
     s3.delete_object(VersionId=version, **where)
 
 
-def test_tags_of_a_locked_version_change_and_the_lock_stays(s3, bucket):
+def test_tags_of_a_locked_version_can_change_and_the_lock_stays(s3, bucket):
     version = put_locked(s3, bucket)
     s3.put_object_tagging(Bucket=bucket, Key="k", Tagging={"TagSet": [{"Key": "a", "Value": "1"}]})
     head = s3.head_object(Bucket=bucket, Key="k")
@@ -218,7 +218,7 @@ def test_tags_of_a_locked_version_change_and_the_lock_stays(s3, bucket):
         ),
     ],
 )
-def test_wishes_that_make_no_sense_store_nothing(s3, bucket, change, code):
+def test_invalid_lock_headers_store_nothing(s3, bucket, change, code):
     with refused(code, 400):
         s3.put_object(Bucket=bucket, Key="k", Body=b"x", **change)
     with refused("404"):
@@ -232,7 +232,7 @@ def test_a_refused_condition_leaves_no_locked_version(s3, bucket):
     assert len(s3.list_object_versions(Bucket=bucket)["Versions"]) == 1
 
 
-def test_copies_have_the_lock_that_they_are_given(s3, bucket):
+def test_copies_have_the_requested_lock(s3, bucket):
     put_locked(s3, bucket)
     s3.copy_object(Bucket=bucket, Key="free", CopySource=f"{bucket}/k")
     assert "ObjectLockMode" not in s3.head_object(Bucket=bucket, Key="free")
@@ -263,7 +263,7 @@ def test_parts_are_locked_with_their_object(cluster, s3, bucket):
     assert is_kept(s3, bucket, version, "big")
 
 
-def test_a_later_lock_is_for_the_parts_too_and_they_go_with_the_version(cluster, s3, bucket):
+def test_a_later_lock_covers_the_parts_which_are_deleted_with_the_version(cluster, s3, bucket):
     upload, parts = parts_of(s3, bucket, "big", [b"kept"])
     version = complete(s3, bucket, "big", upload, parts)["VersionId"]
     where = {"Bucket": bucket, "Key": "big", "VersionId": version}
@@ -277,7 +277,7 @@ def test_a_later_lock_is_for_the_parts_too_and_they_go_with_the_version(cluster,
 # --- other doors --------------------------------------------------------------------------------------
 
 
-def test_no_other_door_leads_to_the_end_of_a_locked_version(cluster, s3, bucket):
+def test_no_other_api_can_delete_a_locked_version(cluster, s3, bucket):
     version = put_locked(s3, bucket)
     here = f"{bucket}/k?version-id={version}"
     assert cluster.request("DELETE", here).status == 403
@@ -290,7 +290,7 @@ def test_no_other_door_leads_to_the_end_of_a_locked_version(cluster, s3, bucket)
         "POST", "?bulk-delete", {"Content-Type": "text/plain", "Accept": "application/json"}, listed
     )
     assert json.loads(bulk.body)["Number Deleted"] == 0
-    # Its container is emptied as far as that goes, and stays.
+    # Unlocked objects of its container are deleted; the container stays.
     cluster.request("POST", bucket, {"X-Versions-Enabled": "false"})
     cluster.request("DELETE", f"{bucket}/k")
     assert cluster.request("DELETE", bucket).status == 409
@@ -300,7 +300,7 @@ def test_no_other_door_leads_to_the_end_of_a_locked_version(cluster, s3, bucket)
     assert is_kept(s3, bucket, version)
 
 
-def test_uploads_by_swift_get_the_default_too(cluster, s3, bucket):
+def test_uploads_over_the_swift_api_get_the_default_retention(cluster, s3, bucket):
     rule = {"DefaultRetention": {"Mode": "COMPLIANCE", "Years": 1}}
     s3.put_object_lock_configuration(
         Bucket=bucket, ObjectLockConfiguration={"ObjectLockEnabled": "Enabled", "Rule": rule}
@@ -313,7 +313,7 @@ def test_uploads_by_swift_get_the_default_too(cluster, s3, bucket):
     assert copied.status == 201
 
 
-def test_the_tags_of_a_former_version_change_and_its_lock_stays(cluster, s3, bucket):
+def test_tags_of_a_noncurrent_version_can_change_and_its_lock_stays(cluster, s3, bucket):
     tags = [{"Key": "t", "Value": "1"}]
     old = put_locked(s3, bucket, "tagged", Metadata={"m": "1"})
     new = s3.put_object(Bucket=bucket, Key="tagged", Body=b"2")["VersionId"]

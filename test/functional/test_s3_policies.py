@@ -49,7 +49,7 @@ def put(owner, bucket, *statements):
     return text
 
 
-def test_a_policy_comes_and_goes(owner, bucket):
+def test_a_policy_is_set_and_deleted(owner, bucket):
     with refused("NoSuchBucketPolicy", 404):
         owner.get_bucket_policy(Bucket=bucket)
     with refused("NoSuchBucketPolicy", 404):
@@ -65,7 +65,7 @@ def test_a_policy_comes_and_goes(owner, bucket):
         owner.get_bucket_policy(Bucket=bucket)
 
 
-def test_the_largest_policy_is_kept_whole(owner, bucket):
+def test_a_policy_of_the_maximum_size_is_stored_completely(owner, bucket):
     conditions = {"StringLike": {"s3:prefix": [f"{n * 7919:x}{n * 104729:x}*" for n in range(1050)]}}
     text = put(owner, bucket, statement(bucket, "s3:ListBucket", who=OTHER, Condition=conditions))
     assert 18000 < len(text) <= 20480
@@ -78,14 +78,14 @@ def test_the_largest_policy_is_kept_whole(owner, bucket):
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"Statement": []}', "[" * 9000, "x" * 60000, "<a/>"])
-def test_what_is_no_policy_changes_nothing(owner, bucket, text):
+def test_an_invalid_policy_changes_nothing(owner, bucket, text):
     before = put(owner, bucket, statement(bucket, "s3:GetObject", who=OTHER))
     with refused("MalformedPolicy", 400):
         owner.put_bucket_policy(Bucket=bucket, Policy=text)
     assert owner.get_bucket_policy(Bucket=bucket)["Policy"] == before
 
 
-def test_a_policy_allows_what_it_says_and_no_more(owner, other, bucket):
+def test_a_policy_allows_exactly_its_actions(owner, other, bucket):
     for ask in (
         lambda: other.get_object(Bucket=bucket, Key="k"),
         lambda: other.list_objects_v2(Bucket=bucket),
@@ -122,7 +122,7 @@ def test_multipart_uploads_need_the_right_to_write(owner, other, bucket):
         other.list_multipart_uploads(Bucket=bucket)
 
 
-def test_a_denial_binds_the_owner_but_for_the_policy_itself(owner, bucket):
+def test_a_denial_applies_to_the_owner_except_for_the_policy_itself(owner, bucket):
     put(owner, bucket, statement(bucket, "s3:*", effect="Deny"))
     for ask in (
         lambda: owner.get_object(Bucket=bucket, Key="k"),
@@ -137,7 +137,7 @@ def test_a_denial_binds_the_owner_but_for_the_policy_itself(owner, bucket):
     assert owner.get_object(Bucket=bucket, Key="k")["Body"].read() == b"v"
 
 
-def test_the_source_of_a_copy_is_asked_for_by_itself(owner, other, bucket):
+def test_the_source_of_a_copy_is_authorized_separately(owner, other, bucket):
     owner.create_bucket(Bucket="p-secret")
     owner.put_object(Bucket="p-secret", Key="s", Body=b"secret")
     put(owner, bucket, statement(bucket, "s3:PutObject", who=OTHER))
@@ -152,7 +152,7 @@ def test_the_source_of_a_copy_is_asked_for_by_itself(owner, other, bucket):
         owner.copy_object(Bucket=bucket, Key="copy", CopySource="p-secret/s")
 
 
-def test_each_of_many_keys_is_asked_for_by_itself(owner, other, bucket):
+def test_each_key_of_a_bulk_deletion_is_authorized_separately(owner, other, bucket):
     for key in ("a/1", "a/2", "b/1"):
         owner.put_object(Bucket=bucket, Key=key, Body=b"")
     put(
@@ -173,7 +173,7 @@ def test_each_of_many_keys_is_asked_for_by_itself(owner, other, bucket):
     assert [row["Key"] for row in answer["Errors"]] == ["a/2"]
 
 
-def test_conditions_are_about_the_request_and_the_object(front, owner, other, bucket):
+def test_conditions_refer_to_the_request_and_the_object(front, owner, other, bucket):
     owner.put_object(Bucket=bucket, Key="red", Body=b"r", Tagging="colour=red")
     tagged = {"StringEquals": {"s3:ExistingObjectTag/colour": "red"}}
     home = {"StringLike": {"s3:prefix": "${aws:username}/*"}, "NumericLessThanEquals": {"s3:max-keys": 5}}
@@ -199,7 +199,7 @@ def test_conditions_are_about_the_request_and_the_object(front, owner, other, bu
         owner.put_object(Bucket=bucket, Key="k", Body=b"", ACL="private")
 
 
-def test_a_version_has_actions_of_its_own(owner, other, bucket):
+def test_versions_have_separate_actions(owner, other, bucket):
     owner.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
     version = owner.put_object(Bucket=bucket, Key="v", Body=b"old")["VersionId"]
     owner.put_object(Bucket=bucket, Key="v", Body=b"new")
@@ -216,7 +216,7 @@ def test_a_version_has_actions_of_its_own(owner, other, bucket):
     other.delete_object(Bucket=bucket, Key="v", VersionId=version)
 
 
-def test_settings_may_be_somebody_elses_business(owner, other, bucket):
+def test_a_policy_can_grant_bucket_settings_to_another_user(owner, other, bucket):
     put(owner, bucket, statement(bucket, ["s3:*BucketPolicy", "s3:PutBucketCORS", "s3:*Tagging"], who=OTHER))
     other.get_bucket_policy(Bucket=bucket)
     rule = {"AllowedOrigins": ["*"], "AllowedMethods": ["GET"]}
@@ -231,7 +231,7 @@ def test_settings_may_be_somebody_elses_business(owner, other, bucket):
         other.get_object_tagging(Bucket=bucket, Key="k")
 
 
-def test_where_a_request_comes_from_is_a_condition(front, owner, bucket):
+def test_the_source_address_is_a_condition(front, owner, bucket):
     here, there = ({"IpAddress": {"aws:SourceIp": net}} for net in ("127.0.0.0/8", "10.0.0.0/8"))
     page = {"StringLike": {"aws:Referer": "http://page.example/*"}}
     put(owner, bucket, statement(bucket, "s3:GetObject", Condition=there))
@@ -245,7 +245,7 @@ def test_where_a_request_comes_from_is_a_condition(front, owner, bucket):
 # --- without a signature --------------------------------------------------------------------------------
 
 
-def test_everybody_may_what_a_public_policy_says(front, owner, bucket):
+def test_a_public_policy_applies_to_anonymous_requests(front, owner, bucket):
     path = f"/{bucket}/k"
     assert front.raw("GET", path).status == 403
     put(owner, bucket, statement(bucket, "s3:GetObject"))
@@ -265,7 +265,7 @@ def test_everybody_may_what_a_public_policy_says(front, owner, bucket):
         assert (answer.status, b"<Code>AccessDenied</Code>" in answer.body) == (403, True), (method, target)
 
 
-def test_a_public_acl_is_for_everybody_too(front, owner, bucket):
+def test_a_public_acl_applies_to_anonymous_requests(front, owner, bucket):
     owner.put_bucket_acl(Bucket=bucket, ACL="public-read")
     assert front.raw("GET", f"/{bucket}/k").body == b"v"
     assert b"<Key>k</Key>" in front.raw("GET", f"/{bucket}?list-type=2").body
@@ -275,7 +275,7 @@ def test_a_public_acl_is_for_everybody_too(front, owner, bucket):
     assert front.raw("GET", f"/{bucket}/k").status == 403
 
 
-def test_the_swift_api_stays_where_it_is(front):
+def test_policies_do_not_affect_the_swift_api(front):
     assert front.raw("GET", "/info").status == 200
     assert front.raw("GET", "/v1/AUTH_test").status == 401
     assert front.raw("GET", "/auth/v1.0").status == 401
@@ -284,7 +284,7 @@ def test_the_swift_api_stays_where_it_is(front):
 # --- other accounts -------------------------------------------------------------------------------------
 
 
-def test_another_account_is_let_in_by_a_policy_alone(front, owner, bucket):
+def test_a_policy_alone_permits_another_account(front, owner, bucket):
     path = f"/AUTH_test%3A{bucket}/k"
     url = f"http://{front.host}{path}"
 
@@ -315,7 +315,7 @@ def block(owner, bucket, *names):
     return switches
 
 
-def test_a_public_access_block_comes_and_goes(owner, other, bucket):
+def test_a_public_access_block_is_set_and_deleted(owner, other, bucket):
     with refused("NoSuchPublicAccessBlockConfiguration", 404):
         owner.get_public_access_block(Bucket=bucket)
     for names in ((), BLOCKS, BLOCKS[1:3]):
@@ -381,7 +381,7 @@ def controls(owner, bucket, ownership):
     )
 
 
-def test_ownership_controls_come_and_go(owner, bucket):
+def test_ownership_controls_are_set_and_deleted(owner, bucket):
     with refused("OwnershipControlsNotFoundError", 404):
         owner.get_bucket_ownership_controls(Bucket=bucket)
     for ownership in ("BucketOwnerPreferred", "ObjectWriter", "BucketOwnerEnforced"):
@@ -395,7 +395,7 @@ def test_ownership_controls_come_and_go(owner, bucket):
         owner.get_bucket_ownership_controls(Bucket=bucket)
 
 
-def test_where_ownership_is_enforced_acls_count_for_nothing(owner, other):
+def test_acls_have_no_effect_where_ownership_is_enforced(owner, other):
     owner.create_bucket(Bucket="p-enforced", ObjectOwnership="BucketOwnerEnforced")
     owner.put_object(Bucket="p-enforced", Key="k", Body=b"v", ACL="bucket-owner-full-control")
     with refused("AccessControlListNotSupported", 400):
@@ -408,13 +408,13 @@ def test_where_ownership_is_enforced_acls_count_for_nothing(owner, other):
     assert other.get_object(Bucket="p-enforced", Key="k")["Body"].read() == b"v"
 
 
-def test_acls_must_be_private_before_they_count_for_nothing(owner, bucket):
+def test_acls_must_be_private_before_ownership_is_enforced(owner, bucket):
     owner.put_bucket_acl(Bucket=bucket, ACL="public-read")
     with refused("InvalidBucketAclWithObjectOwnership", 400):
         controls(owner, bucket, "BucketOwnerEnforced")
 
 
-def test_whoever_may_put_the_acl_opens_and_closes_the_bucket(owner, other, bucket):
+def test_the_right_to_put_the_acl_is_enough_to_open_and_close_the_bucket(owner, other, bucket):
     with refused("AccessDenied", 403):
         other.put_bucket_acl(Bucket=bucket, ACL="public-read")
     put(owner, bucket, statement(bucket, ["s3:PutBucketAcl", "s3:GetBucketAcl"], who=OTHER))
@@ -424,7 +424,7 @@ def test_whoever_may_put_the_acl_opens_and_closes_the_bucket(owner, other, bucke
         assert len(other.get_bucket_acl(Bucket=bucket)["Grants"]) == count
 
 
-def test_no_policy_lets_others_bypass_governance(owner, other):
+def test_no_policy_permits_other_users_to_bypass_governance(owner, other):
     bucket = "governed"
     owner.create_bucket(Bucket=bucket, ObjectLockEnabledForBucket=True)
     until = datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=1)
@@ -448,7 +448,7 @@ def test_no_policy_lets_others_bypass_governance(owner, other):
     owner.delete_object(**gone)
 
 
-def test_who_may_put_objects_by_a_policy_may_not_lock_them(owner, other):
+def test_a_policy_for_put_object_does_not_permit_locking(owner, other):
     bucket = "unlockable"
     owner.create_bucket(Bucket=bucket, ObjectLockEnabledForBucket=True)
     put(owner, bucket, statement(bucket, ["s3:PutObject"]))

@@ -1,4 +1,4 @@
-"""What browsers use of the S3 API: rules for other origins, web sites, forms."""
+"""Features of the S3 API for browsers: CORS, web sites, forms."""
 
 from hashlib import md5
 
@@ -50,7 +50,7 @@ RULE = {
 }
 
 
-def test_rules_for_other_origins_come_and_go(front, owner, bucket):
+def test_cors_rules_are_set_and_deleted(front, owner, bucket):
     with refused("NoSuchCORSConfiguration", 404):
         owner.get_bucket_cors(Bucket=bucket)
     owner.put_bucket_cors(Bucket=bucket, CORSConfiguration={"CORSRules": [RULE]})
@@ -76,7 +76,7 @@ def ask(front, path, method="PUT", origin=ORIGIN, names="x-amz-date"):
     return front.raw("OPTIONS", path, headers)
 
 
-def test_a_browser_is_told_before_it_asks_and_when_it_asks(front, owner, bucket):
+def test_cors_headers_are_sent_for_preflight_and_actual_requests(front, owner, bucket):
     owner.put_object(Bucket=bucket, Key="k", Body=b"v")
     owner.put_bucket_cors(Bucket=bucket, CORSConfiguration={"CORSRules": [RULE]})
     for path in (f"/{bucket}/k", f"/AUTH_test:{bucket}/k"):
@@ -102,7 +102,7 @@ def test_a_browser_is_told_before_it_asks_and_when_it_asks(front, owner, bucket)
     assert (missing.status, missing.headers["access-control-allow-origin"]) == (403, ORIGIN)
 
 
-def test_a_bucket_without_rules_answers_as_before(front, owner, bucket):
+def test_a_bucket_without_cors_rules_sends_no_cors_headers(front, owner, bucket):
     answer = ask(front, f"/{bucket}/k")
     assert "access-control-allow-origin" not in answer.headers
 
@@ -131,7 +131,7 @@ SITE = {
 }
 
 
-def test_a_web_site_comes_and_goes(front, owner, bucket):
+def test_a_web_site_configuration_is_set_and_deleted(front, owner, bucket):
     with refused("NoSuchWebsiteConfiguration", 404):
         owner.get_bucket_website(Bucket=bucket)
     owner.put_bucket_website(Bucket=bucket, WebsiteConfiguration=SITE)
@@ -147,7 +147,7 @@ def test_a_web_site_comes_and_goes(front, owner, bucket):
     assert (page(front, bucket, "/").status, page(front, "nowhere", "/").status) == (404, 404)
 
 
-def test_a_web_site_shows_its_pages(front, owner, bucket):
+def test_a_web_site_serves_its_pages(front, owner, bucket):
     public(owner, bucket)
     owner.put_bucket_website(Bucket=bucket, WebsiteConfiguration=SITE)
     for key in ("index.html", "folder/index.html", "new/page"):
@@ -171,14 +171,14 @@ def test_a_web_site_shows_its_pages(front, owner, bucket):
     assert page(front, bucket, "/", "PUT").status == 405
 
 
-def test_a_web_site_shows_nobody_what_nobody_may_see(front, owner, bucket):
+def test_a_web_site_does_not_serve_private_objects(front, owner, bucket):
     owner.put_bucket_website(Bucket=bucket, WebsiteConfiguration={"IndexDocument": {"Suffix": "index.html"}})
     owner.put_object(Bucket=bucket, Key="index.html", Body=b"secret")
     answer = page(front, bucket, "/")
     assert (answer.status, b"secret" in answer.body) == (403, False)
 
 
-def test_a_web_site_may_be_somewhere_else(front, owner, bucket):
+def test_a_web_site_can_redirect_to_another_host(front, owner, bucket):
     everything = {"RedirectAllRequestsTo": {"HostName": "elsewhere.example", "Protocol": "https"}}
     owner.put_bucket_website(Bucket=bucket, WebsiteConfiguration=everything)
     moved = page(front, bucket, "/a/b")
@@ -188,7 +188,7 @@ def test_a_web_site_may_be_somewhere_else(front, owner, bucket):
 # --- documents that say little --------------------------------------------------------------------------
 
 
-def test_who_pays_is_kept_and_others_must_say_that_they_do(front, owner, bucket):
+def test_requester_pays_is_stored_and_requires_the_request_header(front, owner, bucket):
     assert owner.get_bucket_request_payment(Bucket=bucket)["Payer"] == "BucketOwner"
     public(owner, bucket)
     owner.put_object(Bucket=bucket, Key="k", Body=b"v")
@@ -207,7 +207,7 @@ def test_who_pays_is_kept_and_others_must_say_that_they_do(front, owner, bucket)
 
 
 def form_of(post, data, *, name="a b.txt", more=(), drop=(), kind="text/x-file"):
-    """What a browser makes of a signed form."""
+    """Return the request body that a browser makes of a signed form."""
     fields = {**post["fields"], **dict(more)}
     parts = [
         f'--B\r\nContent-Disposition: form-data; name="{field}"\r\n\r\n{text}\r\n'.encode()
@@ -243,7 +243,7 @@ def test_a_form_uploads_its_file(front, owner, bucket, version):
     assert owner.get_object(Bucket=bucket, Key="in/a b.txt")["Body"].read() == b"hello"
 
 
-def test_a_form_says_what_it_wants_to_be_told(front, owner, bucket):
+def test_a_form_chooses_the_status_of_its_response(front, owner, bucket):
     def post(**fields):
         made = owner.generate_presigned_post(
             bucket, "k", Fields=fields, Conditions=[{name: text} for name, text in fields.items()]
@@ -263,7 +263,7 @@ def test_a_form_says_what_it_wants_to_be_told(front, owner, bucket):
     assert owner.get_object_tagging(Bucket=bucket, Key="k")["TagSet"] == [{"Key": "a", "Value": "b"}]
 
 
-def test_a_form_does_nothing_that_nobody_signed(front, owner, bucket):
+def test_a_form_with_an_invalid_signature_stores_nothing(front, owner, bucket):
     signer = client_of(front, signature_version="s3v4")
     post = signer.generate_presigned_post(bucket, "user/k", ExpiresIn=60)
     for more, wanted in (
@@ -289,7 +289,7 @@ def test_a_form_does_nothing_that_nobody_signed(front, owner, bucket):
     assert "Contents" not in owner.list_objects_v2(Bucket=bucket)
 
 
-def test_a_form_without_a_policy_is_nobodys(front, owner, bucket):
+def test_a_form_without_a_policy_is_anonymous(front, owner, bucket):
     nobody = {"fields": {"key": "k"}}
     assert code(send(front, f"/{bucket}", form_of(nobody, b"v"))) == (403, "AccessDenied")
     policy = (
@@ -302,7 +302,7 @@ def test_a_form_without_a_policy_is_nobodys(front, owner, bucket):
     assert owner.get_object(Bucket=bucket, Key="public/k")["Body"].read() == b"v"
 
 
-def test_what_is_no_form_stores_nothing(front, owner, bucket):
+def test_a_malformed_form_stores_nothing(front, owner, bucket):
     post = owner.generate_presigned_post(bucket, "k")
     good = form_of(post, b"v" * 1000)
     for body in (
@@ -323,7 +323,7 @@ def test_what_is_no_form_stores_nothing(front, owner, bucket):
     assert "Contents" not in owner.list_objects_v2(Bucket=bucket)
 
 
-def test_a_large_file_of_a_form_passes_through(front, owner, bucket):
+def test_a_large_file_of_a_form_is_streamed(front, owner, bucket):
     data = bytes(range(256)) * (40 << 10)
     post = owner.generate_presigned_post(bucket, "large")
     assert send(front, f"/{bucket}", form_of(post, data)).status == 204

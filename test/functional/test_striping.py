@@ -44,7 +44,7 @@ def live(tmp_path_factory):
 
 
 def reading_nodes(live, container):
-    """Nodes whose object servers were asked for the object, by their access lines."""
+    """Return the nodes whose object servers served the object, by their access log lines."""
     found = set()
     for node in live.plan.node_numbers():
         lines = (live.plan.logs / f"object-{node}.log").read_text().splitlines()
@@ -53,7 +53,7 @@ def reading_nodes(live, container):
     return found
 
 
-def test_a_replicated_object_comes_from_all_replicas_and_is_the_same(live):
+def test_a_replicated_object_is_read_from_all_replicas_unchanged(live):
     assert live.request("GET", "gold/o").body == BODY
     live.await_true(lambda: len(reading_nodes(live, "gold")) == 3, "three nodes logged a GET")
     answer = live.request("GET", "gold/o", {"Range": "bytes=1000-20000000"})
@@ -61,7 +61,7 @@ def test_a_replicated_object_comes_from_all_replicas_and_is_the_same(live):
 
 
 def halfway(live, path, then):
-    """The rest of a download in the middle of which something happens."""
+    """Run ``then`` half-way through a download; return its remaining bytes."""
     connection = http.client.HTTPConnection(live.plan.ip, live.plan.proxy_port, timeout=60)
     try:
         connection.request("GET", f"/v1/AUTH_test/{path}", headers={"X-Auth-Token": live.token()})
@@ -75,14 +75,14 @@ def halfway(live, path, then):
 
 
 @pytest.mark.parametrize("container", ["gold", "coded"])
-def test_a_node_that_goes_away_in_the_middle_is_masked(live, container):
+def test_a_node_failure_during_a_download_is_masked(live, container):
     try:
         assert halfway(live, f"{container}/o", lambda: live.kill("object-2")) == BODY
     finally:
         live.restart("object-2")
 
 
-def test_an_upload_in_the_middle_changes_nothing(live):
+def test_a_concurrent_upload_does_not_change_a_download(live):
     other = bytes(reversed(BODY))
     assert halfway(live, "gold/o", lambda: live.request("PUT", "gold/o", body=other)) == BODY
     assert live.request("GET", "gold/o").body == other
@@ -103,7 +103,7 @@ def has_unnamed_file(group):
     return False
 
 
-def test_an_upload_goes_on_without_a_node_that_stops_taking_it(live):
+def test_an_upload_continues_without_a_node_that_stops_reading(live):
     live.request("PUT", "gold/slow", body=b"where it is")
     node = live.node_of(next(each for each in live.stored(policy=0) if each.body() == b"where it is"))
     server = live.pid(f"object-{node}")
@@ -128,7 +128,7 @@ def test_an_upload_goes_on_without_a_node_that_stops_taking_it(live):
     assert live.request("GET", "gold/slow", {"X-Newest": "true"}).body == BODY
 
 
-def test_segments_are_read_ahead_and_are_the_same(live):
+def test_prefetched_segments_have_the_same_bytes(live):
     live.request("PUT", "parts")
     size, manifest = 3_000_000, []
     for start in range(0, len(BODY), size):

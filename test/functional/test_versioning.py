@@ -1,11 +1,11 @@
-"""Versions of an object that many write at the same time."""
+"""Versions of an object with concurrent writers."""
 
 import threading
 
 WRITERS, EACH = 6, 8
 
 
-def test_every_upload_is_a_version_and_the_newest_is_the_object(cluster):
+def test_every_upload_creates_a_version_and_the_newest_is_current(cluster):
     cluster.request("PUT", "races", {"X-Versions-Enabled": "true"})
     stored, failed = {}, []
 
@@ -35,7 +35,7 @@ def test_every_upload_is_a_version_and_the_newest_is_the_object(cluster):
     assert [row["version_id"] for row in rows if row["is_latest"]] == [newest]
 
 
-def test_pages_of_versions_give_each_version_once(cluster):
+def test_pages_of_versions_list_each_version_once(cluster):
     cluster.request("PUT", "version-pages", {"X-Versions-Enabled": "true"})
     for name in ("a", "a/b", "b"):
         for body in (b"1", b"2", b"3"):

@@ -1,4 +1,4 @@
-"""What cases about containers that keep versions ask again and again."""
+"""Requests that many cases about versioned containers share."""
 
 A = "/v1/AUTH_test"
 OTHER = "test2:tester2"
@@ -6,18 +6,18 @@ RESERVED = {"X-Allow-Reserved-Names": "true"}
 
 
 def put(both, path, body=b"x", headers=None, **who):
-    """PUT; the id of the version."""
+    """PUT an object; return the id of its version."""
     return both("PUT", A + path, headers, body, **who).headers.get("x-object-version-id", "none")
 
 
 def looked_at(both, path, **who):
-    """GET and HEAD."""
+    """Send GET and HEAD."""
     for method in ("GET", "HEAD"):
         both(method, A + path, **who)
 
 
 def rows_of(both, container):
-    """What is where: versions, objects, hidden objects."""
+    """List versions, objects and hidden objects."""
     both("GET", f"{A}/{container}?versions&format=json")
     both("GET", f"{A}/{container}?format=json")
     both("HEAD", f"{A}/{container}")

@@ -1,4 +1,4 @@
-"""swift-aio as its users run it: a command with an exit code, some words and no process left behind."""
+"""swift-aio as its users run it: exit codes, messages, and no process left behind."""
 
 import contextlib
 import http.client
@@ -25,7 +25,7 @@ WAIT_S = 60
 
 
 class Command:
-    """One data directory with ports of its own, and swift-aio applied to it."""
+    """Runs swift-aio on one data directory with its own ports."""
 
     def __init__(self, data):
         self.data = data
@@ -33,7 +33,7 @@ class Command:
         base = free_range(60)
         self.options = ["--port", str(self.proxy_port), "--base-port", str(base)]
         self.options += ["--cache-port", str(cache_port), "--workers", "1", "--key", "testing"]
-        #: Where programs such as memcached are looked for.
+        #: The search path for programs such as memcached.
         self.path = os.environ.get("PATH", "")
 
     def line(self, verb, *more):
@@ -58,7 +58,7 @@ class Command:
 
     @contextlib.contextmanager
     def foreground(self):
-        """``start --foreground`` that has said that it is up; killed at the end whatever happens."""
+        """Start ``start --foreground`` and wait until it reports that it is up; kill it at the end."""
         process = subprocess.Popen(
             self.line("start", *self.options, "--foreground"), cwd=ROOT, stdout=subprocess.PIPE, text=True
         )
@@ -98,7 +98,7 @@ class Command:
             connection.close()
 
 
-def said(done):
+def error_line_of(done):
     """The one line that a command says on standard error; what Python says of ``-m`` is not its own."""
     (line,) = [line for line in done.stderr.splitlines() if "RuntimeWarning" not in line]
     return line
@@ -106,7 +106,7 @@ def said(done):
 
 @pytest.fixture()
 def aio(tmp_path):
-    """Makes commands for data directories; ends whatever still runs."""
+    """Return a maker of commands for data directories; kill remaining processes at the end."""
     made = []
 
     def make(name="data"):
@@ -124,7 +124,7 @@ def aio(tmp_path):
 
 
 @pytest.mark.long
-def test_two_clusters_side_by_side_their_data_and_their_words(aio):
+def test_two_clusters_run_side_by_side_with_separate_data(aio):
     one, two = aio("one"), aio("two")
     started = one.start()
     assert started.returncode == 0, started.stderr
@@ -186,7 +186,7 @@ def test_a_signal_to_the_foreground_leaves_no_process(aio, sig):
         assert command.processes() == {}
 
 
-def test_a_signal_amid_starting_leaves_no_process(aio):
+def test_a_signal_during_startup_leaves_no_process(aio):
     command = aio()
     process = subprocess.Popen(
         command.line("start", *command.options, "--foreground"),
@@ -215,7 +215,7 @@ def test_kill_9_of_the_supervisor_leaves_no_process(aio):
     assert command.request("HEAD", "c")[0] == 204
 
 
-def test_a_taken_port_is_named(aio):
+def test_an_occupied_port_is_reported(aio):
     command = aio()
     with socket.socket() as taken:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -227,7 +227,7 @@ def test_a_taken_port_is_named(aio):
             assert f"port {command.proxy_port} (proxy) is taken; choose others, such as --port" in done.stderr
             assert "Traceback" not in done.stderr
         assert command.processes() == {}
-        # Nothing was made, so the advice can be followed.
+        # Nothing was created, so the user can follow the advice and start again.
         assert not command.data.exists()
         command.options[1] = str(free_ports(1)[0])
         assert command.start().returncode == 0
@@ -252,7 +252,7 @@ def test_a_server_that_dies_is_started_again(aio):
     assert command.processes() == {}
 
 
-def test_nobody_else_may_read_what_clients_store(aio):
+def test_other_users_cannot_read_stored_data(aio):
     command = aio()
     assert command.start("--nodes", "3", "--ec", "none").returncode == 0
     assert command.request("PUT", "c")[0] == 201
@@ -264,7 +264,7 @@ def test_nobody_else_may_read_what_clients_store(aio):
     assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
 
 
-def test_a_disk_that_is_full_while_making_leaves_nothing(aio):
+def test_a_disk_that_fills_up_during_creation_leaves_nothing(aio):
     command = aio()
     done = subprocess.run(
         command.line("start", *command.options),
@@ -273,7 +273,7 @@ def test_a_disk_that_is_full_while_making_leaves_nothing(aio):
         text=True,
         timeout=120,
         check=False,
-        # No file may grow beyond this, as if the device had no room: configuration fits, rings do not.
+        # A file size limit stands in for a full device: the configuration fits, rings do not.
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000)),
     )
     assert done.returncode == 1
@@ -295,15 +295,15 @@ def test_a_disk_that_is_full_while_making_leaves_nothing(aio):
     ],
     ids=str,
 )
-def test_values_that_cannot_work_are_named_before_anything_is_made(aio, options, words):
+def test_invalid_values_are_reported_before_anything_is_created(aio, options, words):
     command = aio()
     done = command.start(*options)
     assert done.returncode == 1
-    assert words in said(done)
+    assert words in error_line_of(done)
     assert not command.data.exists()
 
 
-def test_only_clusters_are_cleaned_and_only_when_told_so(aio):
+def test_clean_removes_only_clusters_and_only_when_confirmed(aio):
     command = aio()
     command.data.mkdir()
     for plan in ('{"version": 1}', "[]", "{}", "[" * 5000, '{"version": 1, "ip": 5}'):
@@ -322,12 +322,12 @@ def test_only_clusters_are_cleaned_and_only_when_told_so(aio):
     asked = subprocess.run(
         command.line("clean"), cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
-    assert (asked.returncode, "--yes" in said(asked)) == (1, True)
+    assert (asked.returncode, "--yes" in error_line_of(asked)) == (1, True)
     assert command.run("clean", "--yes").returncode == 0
     assert not command.data.exists()
 
 
-def test_a_directory_that_is_something_else_is_left_alone(aio):
+def test_a_directory_that_is_no_cluster_is_left_unchanged(aio):
     command = aio()
     command.data.mkdir()
     (command.data / "letter.txt").write_text("dear")
@@ -347,7 +347,7 @@ def test_a_directory_that_is_something_else_is_left_alone(aio):
 
 @pytest.fixture()
 def without_attributes(tmp_path):
-    """A directory whose filesystem takes no user attributes."""
+    """Return a directory whose filesystem does not support user attributes."""
     if os.geteuid() != 0:
         pytest.skip("needs root, to mount a filesystem without user attributes")
     place = tmp_path / "bare"
@@ -400,7 +400,7 @@ def test_devices_on_xfs_images_are_mounted_and_unmounted(aio):
     assert not command.data.exists()
 
 
-def test_a_machine_without_memcached_has_a_cache_all_the_same(aio, tmp_path):
+def test_a_machine_without_memcached_still_has_a_cache(aio, tmp_path):
     command = aio()
     command.path = str(tmp_path)
     assert command.start("--nodes", "3").returncode == 0
@@ -411,8 +411,8 @@ def test_a_machine_without_memcached_has_a_cache_all_the_same(aio, tmp_path):
     assert command.request("GET", "c/o") == (200, b"body")
     with socket.create_connection(("127.0.0.1", int(command.options[5])), 10) as wire:
         wire.sendall(b"get no-such-key\r\nquit\r\n")
-        said = b"".join(iter(lambda: wire.recv(65536), b""))
-    assert said == b"END\r\n"
+        error_line_of = b"".join(iter(lambda: wire.recv(65536), b""))
+    assert error_line_of == b"END\r\n"
     os.kill(cache["pid"], signal.SIGKILL)
     LiveCluster.await_true(lambda: command.request("GET", "c/o")[0] == 200, "reads go on without the cache")
     assert command.run("stop").returncode == 0

@@ -30,7 +30,7 @@ def database_of(server):
 
 
 class Writer(threading.Thread):
-    """Puts and deletes rows of its own while ``go`` is set, and asks for listings between."""
+    """Puts and deletes its own rows while ``go`` is set, and requests listings in between."""
 
     def __init__(self, server, number, go):
         super().__init__(daemon=True)
@@ -40,7 +40,7 @@ class Writer(threading.Thread):
         self.idle = threading.Event()
         self.random = random.Random(number)
         self.names = [f"w{number}-{n:03}" for n in range(NAMES)]
-        #: Name → what may be listed now: etags, None for nothing.
+        #: Name → ETags that a listing may show now; None: the name may be missing.
         self.possible = {name: {None} for name in self.names}
         self.acknowledged = 0
         self.failure = None
@@ -79,12 +79,12 @@ class Writer(threading.Thread):
     def check(self, listed):
         for name, possible in self.possible.items():
             assert listed.get(name) in possible, (name, listed.get(name), possible)
-            # What is listed now cannot change by itself any more.
+            # The listing can no longer change without a request.
             self.possible[name] = {listed.get(name)}
 
 
 def assert_sound(path):
-    """The database on its own, its totals and hash those of its rows."""
+    """Fail unless the totals and the hash of the database match its rows."""
     connection = sqlite3.connect(path)
     assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     total, alive = "0" * 32, 0
@@ -97,7 +97,7 @@ def assert_sound(path):
 
 
 @pytest.mark.timeout(60 + 5 * KILLS)
-def test_killed_at_any_moment_a_container_server_keeps_the_rows_it_acknowledged(tmp_path):
+def test_a_killed_container_server_keeps_acknowledged_rows(tmp_path):
     server, chooser, go = LoneServer(tmp_path, "container"), random.Random(KILLS), threading.Event()
     server.start()
     writers = [Writer(server, number, go) for number in range(THREADS)]

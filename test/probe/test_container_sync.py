@@ -16,13 +16,13 @@ BIG = b"0123456789" * 50_000
 ETAG = hashlib.md5(b"target").hexdigest()
 
 
-class Far(LiveCluster):
-    """The other cluster, with a proxy of the peer on demand."""
+class DestinationCluster(LiveCluster):
+    """The destination cluster, with a proxy of the peer on demand."""
 
     child = None
 
     def start_peer(self):
-        """The port of a proxy of the peer."""
+        """Start a proxy of the peer and return its port."""
         (port,) = free_ports(1)
         conf = self.plan.root / "peer-proxy.conf"
         text = (self.plan.etc / "proxy-server.conf").read_text()
@@ -46,7 +46,7 @@ class Far(LiveCluster):
 def clusters(tmp_path):
     """Two clusters, not started yet."""
     options = {"nodes": 1, "replicas": 1, "proxy_workers": 0}
-    near, far = LiveCluster(tmp_path / "near", **options), Far(tmp_path / "far", **options)
+    near, far = LiveCluster(tmp_path / "near", **options), DestinationCluster(tmp_path / "far", **options)
     for cluster in (near, far):
         cluster.plan.root.mkdir()
         make_cluster(cluster.plan)
@@ -83,7 +83,7 @@ def names(cluster):
         ),
     ],
 )
-def test_a_container_is_copied_and_kept_the_same(clusters, kind):
+def test_a_container_is_copied_and_stays_in_sync(clusters, kind):
     near, far = clusters
     write_realms(near, far, far.plan.proxy_port)
     far.start()

@@ -77,7 +77,7 @@ def is_absent(text):
 
 
 def selectors():
-    """Return the series that expressions name, as pairs of name and matchers, but for recorded ones."""
+    """Return the series in expressions as pairs of name and matchers, without those of recording rules."""
     found = set()
     for expression in expressions():
         for name, _labels in selectors_of(expression):

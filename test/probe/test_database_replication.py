@@ -1,4 +1,4 @@
-"""Replicators and servers are killed at random moments while databases come together; all end equal."""
+"""Database replicas converge although replicators and servers are killed at random moments."""
 
 import json
 import random
@@ -17,12 +17,12 @@ ACCOUNT, CONTAINER = "AUTH_test", "torn"
 NAMES = (ACCOUNT, CONTAINER)
 ROWS = 3000
 UNREST_S = 8.0
-#: Rows are as old as this: tombstones of a fixed date would be reclaimed some day.
+#: Rows get recent timestamps: tombstones with a fixed date would be reclaimed some day.
 BASE_S = int(time.time()) - 3600
 
 
 class Replicas:
-    """The three databases of the container."""
+    """The three database replicas of the container."""
 
     def __init__(self, cluster):
         self.cluster = cluster
@@ -41,7 +41,7 @@ class Replicas:
         return device / "containers" / str(self.part) / self.name_hash[-3:] / self.name_hash
 
     def put_rows(self, number, numbers, tick):
-        """Give many rows to one replica only."""
+        """Put many rows into one replica only."""
         rows = [
             {
                 "name": f"o{n:05}",
@@ -65,7 +65,7 @@ class Replicas:
         assert answer.status == 202, answer
 
     def states(self):
-        """Rows and hash of each replica, by what is in its file; None where there is none."""
+        """Return rows and hash of each replica, read from its file; None for a missing replica."""
         return [self._state(number) for number in self.numbers]
 
     def _state(self, number):
@@ -81,8 +81,8 @@ class Replicas:
         return states[0] is not None and all(state == states[0] for state in states)
 
 
-def quicken(cluster):
-    """Passes follow each other and take many steps."""
+def shorten_intervals(cluster):
+    """Let replicators run passes without pauses, with few rows per request."""
     for number in cluster.plan.node_numbers():
         conf = cluster.plan.etc / "container-server" / f"{number}.conf"
         head, section, tail = conf.read_text().partition("[container-replicator]\n")
@@ -93,9 +93,9 @@ def quicken(cluster):
 
 
 @pytest.mark.long
-def test_replicas_end_equal_though_everybody_is_killed_now_and_then(own_cluster):
+def test_replicas_converge_although_servers_and_daemons_are_killed(own_cluster):
     assert own_cluster.request("PUT", CONTAINER).status == 201
-    quicken(own_cluster)
+    shorten_intervals(own_cluster)
     replicas = Replicas(own_cluster)
     first, second, third = replicas.numbers
     rng = random.Random(5)
@@ -111,7 +111,7 @@ def test_replicas_end_equal_though_everybody_is_killed_now_and_then(own_cluster)
     own_cluster.await_true(replicas.are_equal, "the replicas are equal", 60)
     rows, _hash = replicas.states()[0]
     assert len(rows) == len(set(range(ROWS)) | set(range(ROWS // 2, 2 * ROWS, 3)))
-    # A device that was exchanged gets everything back, again amid kills.
+    # A replaced device gets all databases back, again while processes are killed.
     own_cluster.kill(f"container-{third}")
     own_cluster.wipe(replicas.folder(third))
     own_cluster.restart(f"container-{third}")
@@ -131,7 +131,7 @@ def test_replicas_end_equal_though_everybody_is_killed_now_and_then(own_cluster)
 
 
 def attempted(cluster, number):
-    """How many databases the last pass of a node's container replicator visited."""
+    """Return the number of databases that the last pass of a node's container replicator visited."""
     path = Path(cluster.plan.recon(number)) / "container.recon"
     try:
         return json.loads(path.read_text())["replication_stats"]["attempted"]
@@ -140,11 +140,11 @@ def attempted(cluster, number):
 
 
 @pytest.mark.long
-def test_an_emptied_device_gets_its_databases_though_nothing_happens_to_them(own_cluster):
+def test_a_wiped_device_gets_unchanged_databases_back(own_cluster):
     names = [f"kept{n}" for n in range(5)]
     for name in names:
         assert own_cluster.request("PUT", name).status == 201
-    quicken(own_cluster)
+    shorten_intervals(own_cluster)
     numbers = own_cluster.plan.node_numbers()
     own_cluster.await_true(
         lambda: all(attempted(own_cluster, number) == 0 for number in numbers), "all is settled", 60

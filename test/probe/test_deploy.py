@@ -42,7 +42,7 @@ def test_three_hosts_are_deployed_changed_and_checked(world):
     for address in NODES:
         told, status = world.run(address, UNITS)
         assert status == 0, told
-    # The page applies, stores and reads an object, adds a disk, and finds all hosts clean.
+    # The page deploys, stores and reads an object, adds a disk, and finds all hosts unchanged.
     world.paste(DEPLOY)
     first, second = NODES[:2]
     access, status = world.run(second, "stat -c %a /etc/swift/swift.conf /etc/swift/object.ring.gz")

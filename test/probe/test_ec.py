@@ -31,7 +31,7 @@ def archives(cluster):
     return found
 
 
-def test_objects_survive_each_node_and_are_written_beside_it(coded):
+def test_objects_are_read_and_written_without_any_one_node(coded):
     assert coded.request("PUT", "c/o", {}, BODY).status == 201
     holders = archives(coded)
     assert len(holders) == 3 and all(names[0].endswith("#d.data") for names in holders.values())
@@ -62,7 +62,7 @@ def test_a_node_that_stops_while_it_is_read_is_replaced(coded):
     assert digest.hexdigest() == hashlib.md5(large).hexdigest()
 
 
-def test_an_upload_that_the_client_breaks_off_leaves_nothing(coded):
+def test_an_upload_aborted_by_the_client_leaves_nothing(coded):
     connection = http.client.HTTPConnection(coded.plan.ip, coded.plan.proxy_port, timeout=60)
     connection.putrequest("PUT", "/v1/AUTH_test/c/half")
     connection.putheader("X-Auth-Token", coded.token())

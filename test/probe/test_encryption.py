@@ -1,4 +1,4 @@
-"""Where all is stored encrypted, containers are copied to other clusters and objects expire as elsewhere."""
+"""Container sync and expiration in clusters that encrypt all objects."""
 
 import base64
 import json
@@ -20,7 +20,7 @@ PLACES = {"keymaster": "proxy-server", "encryption": "proxy-server"}
 
 
 def make_encrypted(root, secret, **choices):
-    """A cluster, not started yet, of which all pipelines encrypt: the proxy's and those of daemons."""
+    """Return a cluster, not started yet, whose proxy and daemon pipelines all encrypt."""
     cluster = LiveCluster(root, proxy_workers=0, **choices)
     cluster.plan.root.mkdir()
     make_cluster(cluster.plan)
@@ -33,7 +33,7 @@ def make_encrypted(root, secret, **choices):
 
 
 def check_encrypted(cluster, count):
-    """Nothing that is stored shows what it is."""
+    """Fail if a stored object contains its plain bytes."""
     stored = cluster.stored()
     assert len(stored) == count
     assert not [each for each in stored if BODY[:16] in each.body()]
@@ -46,7 +46,7 @@ def rows(cluster, container):
 
 @pytest.fixture
 def clusters(tmp_path):
-    """Two clusters with secrets of their own; objects are copied from the first to the second."""
+    """Two clusters with different secrets; container sync copies from the first to the second."""
     options = {"nodes": 1, "replicas": 1}
     near = make_encrypted(tmp_path / "near", b"n", **options)
     far = make_encrypted(tmp_path / "far", b"f", **options)
@@ -62,7 +62,7 @@ def clusters(tmp_path):
 
 
 @pytest.mark.long
-def test_a_container_is_copied_between_clusters_that_encrypt_with_other_keys(clusters):
+def test_a_container_is_copied_between_clusters_with_different_keys(clusters):
     near, far = clusters
     key = {"X-Container-Sync-Key": "secret"}
     assert far.request("PUT", "copy", headers=key).status == 201
@@ -104,7 +104,7 @@ def test_a_container_is_copied_between_clusters_that_encrypt_with_other_keys(clu
 
 @pytest.mark.long
 @pytest.mark.parametrize("policy", ["gold", "ec"])
-def test_encrypted_objects_expire_and_newer_ones_stay(tmp_path, policy):
+def test_encrypted_objects_expire_and_newer_versions_stay(tmp_path, policy):
     cluster = make_encrypted(tmp_path / "aio", b"x", nodes=3, ec="2+1")
     try:
         cluster.start()

@@ -1,4 +1,4 @@
-"""Two creators at once over HTTP, to real processes: one is told 201, the other 412, and all readers agree.
+"""Two concurrent conditional creations over HTTP: one gets 201, the other 412, and all readers agree.
 
 ``SWIFT_RACES=10000`` runs as many races per policy, ``SWIFT_COUNT_SECONDS=600`` counts for so long.
 """
@@ -29,7 +29,7 @@ def live(tmp_path_factory):
 
 
 class Creator(threading.Thread):
-    """Creates object after object on a connection of its own, each when both are ready."""
+    """Creates one object after another on its own connection; both creators start each together."""
 
     def __init__(self, live, container, body, barrier):
         super().__init__(daemon=True)
@@ -56,7 +56,7 @@ class Creator(threading.Thread):
 
 @pytest.mark.timeout(max(300, RACES))
 @pytest.mark.parametrize("policy", ["gold", "ec"])
-def test_of_two_creators_one_wins_and_all_readers_agree(live, policy):
+def test_one_of_two_concurrent_creators_wins_and_all_readers_agree(live, policy):
     container = f"races-{policy.lower()}"
     assert live.request("PUT", container, {"X-Storage-Policy": policy}).status == 201
     barrier = threading.Barrier(2)
@@ -71,11 +71,13 @@ def test_of_two_creators_one_wins_and_all_readers_agree(live, policy):
     for number, pair in enumerate(outcomes):
         for _ in range(3):
             assert live.request("GET", f"{container}/o{number}").body == BODIES[pair.index(201)], number
-    live.await_true(lambda: not any(map(still_promises, live.files("tmp*/reserved-*"))), "no promise is left")
+    live.await_true(
+        lambda: not any(map(is_still_reserved, live.files("tmp*/reserved-*"))), "no reservation is left"
+    )
     assert "Traceback" not in live.log_text()
 
 
-def still_promises(reserved):
+def is_still_reserved(reserved):
     """Whether a file keeps an object from others.
 
     One whose writer was not heard of again, because two other nodes had spoken, may stay: it says who it was.
@@ -90,7 +92,7 @@ def still_promises(reserved):
 
 
 class Counter(threading.Thread):
-    """Adds one to a number in an object, again and again, by compare-and-swap over HTTP."""
+    """Increments a number in an object repeatedly, by compare-and-swap over HTTP."""
 
     def __init__(self, live, path, enough):
         super().__init__(daemon=True)
@@ -146,7 +148,7 @@ def count_up(live, policy):
         time.sleep(0.3)
         live.restart(name)
         time.sleep(0.5)
-    # With all nodes there somebody gets on, however slow the machine.
+    # With all nodes up some writer makes progress, however slow the machine is.
     live.await_true(lambda: any(writer.stored for writer in writers), "somebody stores a number", 60)
     enough.set()
     for writer in writers:
@@ -158,15 +160,15 @@ def count_up(live, policy):
 @pytest.mark.long
 @pytest.mark.timeout(max(300, 4 * SECONDS))
 @pytest.mark.parametrize("policy", ["gold", "ec"])
-def test_no_update_is_lost_among_sixteen_that_count_up_while_nodes_are_killed(live, policy):
+def test_concurrent_increments_lose_no_update_while_nodes_are_killed(live, policy):
     writers, kills = count_up(live, policy)
     stored = sorted(number for writer in writers for number in writer.stored)
     unknown = {number for writer in writers for number in writer.unknown}
     statuses = sum((writer.statuses for writer in writers), collections.Counter())
     print(f"{policy}: {kills} kills, {len(stored)} stored, up to {stored[-1:]}, {dict(statuses)}")
-    # Each number was acknowledged once, and none that was acknowledged was overwritten by an equal one.
+    # Each number was acknowledged once, and no acknowledged number was overwritten by an equal one.
     assert len(set(stored)) == len(stored)
-    # Whatever is between them was written by somebody who was told that nobody knows.
+    # Numbers in between were written by clients that got 503: the outcome was unknown.
     assert set(range(1, stored[-1] + 1)) - set(stored) <= unknown
     last = int(live.request("GET", f"{policy}-numbers/number", {"X-Newest": "true"}).body)
     assert last >= stored[-1]
@@ -178,7 +180,7 @@ def test_no_update_is_lost_among_sixteen_that_count_up_while_nodes_are_killed(li
 
 
 def ask_s3(live, method, path, headers=None, body=b""):
-    """The status and the headers of a signed request's answer."""
+    """Return status and headers of the response to a signed request."""
     signed = signed_headers(method, f"http://{live.host}{path}", headers, body)
     connection = http.client.HTTPConnection(live.host, timeout=60)
     try:
@@ -191,7 +193,7 @@ def ask_s3(live, method, path, headers=None, body=b""):
 
 
 @pytest.mark.timeout(max(300, RACES))
-def test_tagging_an_object_never_undoes_what_was_uploaded_at_the_same_moment(live):
+def test_tagging_an_object_never_undoes_a_concurrent_upload(live):
     tags = b"<Tagging><TagSet><Tag><Key>a</Key><Value>b</Value></Tag></TagSet></Tagging>"
     assert ask_s3(live, "PUT", "/tagged")[0] == 200
     statuses = collections.Counter()
@@ -205,6 +207,6 @@ def test_tagging_an_object_never_undoes_what_was_uploaded_at_the_same_moment(liv
             statuses[tagging.result()[0]] += 1
             assert ask_s3(live, "HEAD", path)[1]["x-amz-meta-by"] == "new", number
     print(dict(statuses))
-    # Who is superseded between two nodes that commit is told that nobody knows.
+    # A writer that is superseded between the commits of two nodes gets 503: the outcome is unknown.
     assert statuses.keys() <= {200, 409, 503} and statuses[503] < RACES / 2
     assert "Traceback" not in live.log_text()

@@ -1,4 +1,4 @@
-"""An object that has expired is gone from the disks, the listing and the queue."""
+"""The expirer removes expired objects from disks, listings and its queue."""
 
 import json
 import time
@@ -23,7 +23,7 @@ def names(cluster):
 
 
 def queued(cluster):
-    """Tasks that any server of the queue still has."""
+    """Return the tasks that any server of the expirer's queue still lists."""
     left = []
     for path in cluster.files("containers/*/*/*/*.db"):
         if rows_of(path, "SELECT account FROM container_info") == [(".expiring_objects",)]:
@@ -32,7 +32,7 @@ def queued(cluster):
 
 
 @pytest.mark.long
-def test_expired_objects_go_and_others_stay(cluster):
+def test_only_expired_objects_are_deleted(cluster):
     soon = str(int(time.time()) + 3)
     assert cluster.request("PUT", "c/soon ä", headers={"X-Delete-At": soon}, body=b"x").status == 201
     assert cluster.request("PUT", "c/later", headers={"X-Delete-After": "9999"}, body=b"x").status == 201
@@ -51,11 +51,11 @@ def test_expired_objects_go_and_others_stay(cluster):
 
 
 @pytest.mark.long
-def test_segments_that_a_client_left_to_the_expirer_go(cluster):
+def test_segments_queued_for_the_expirer_are_deleted(cluster):
     assert cluster.request("PUT", "c/segment", body=b"x" * 10).status == 201
     manifest = json.dumps([{"path": "/c/segment"}]).encode()
     assert cluster.request("PUT", "c/large?multipart-manifest=put", body=manifest).status == 201
     assert cluster.request("DELETE", "c/large?multipart-manifest=delete&async=on").status == 204
-    # It was written in the same second, perhaps, in which its deletion was asked for.
+    # The segment may have been written in the same second as the deletion was requested.
     cluster.await_true(lambda: "segment" not in names(cluster), "the segment is listed no more", 60)
     assert cluster.request("GET", "c/segment").status == 404

@@ -31,7 +31,7 @@ from test.support.races import Ledger
 LOAD_S = 10.0
 THREADS = 4
 NEWEST = {"X-Newest": "true"}
-#: What a client may see amid faults besides successes.
+#: Statuses that clients may get during faults, besides successes.
 TOLERATED = frozenset((503, 507))
 
 
@@ -40,7 +40,7 @@ TOLERATED = frozenset((503, 507))
 
 @pytest.fixture()
 def tuned_cluster(tmp_path):
-    """Starts a cluster whose proxy has other options, and ends it."""
+    """Start clusters whose proxies have other options, and stop them at the end."""
     running = []
 
     def start(prepare=lambda _cluster: None, **options):
@@ -61,7 +61,7 @@ def tuned_cluster(tmp_path):
 
 
 def attempt(cluster, method, path, headers=None, body=None):
-    """The answer, None when the connection broke: the client cannot know what happened."""
+    """Return the response; None when the connection broke and the outcome is unknown."""
     try:
         return cluster.request(method, path, headers, body)
     except (OSError, http.client.HTTPException):
@@ -69,7 +69,7 @@ def attempt(cluster, method, path, headers=None, body=None):
 
 
 def children_of(pid):
-    """The pids of a process's children."""
+    """Return the pids of a process's children."""
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
@@ -79,7 +79,7 @@ def children_of(pid):
 
 
 def fill_container(cluster, container, count, size=2000):
-    """PUT ``count`` objects; name → body."""
+    """PUT ``count`` objects; return name → body."""
     assert cluster.request("PUT", container).status in (201, 202)
     bodies = {}
     for number in range(count):
@@ -99,12 +99,12 @@ def assert_readable(cluster, bodies):
 
 
 def device_files(cluster, pattern):
-    """Files of all devices that match."""
+    """Return the matching files of all devices."""
     return [path for path in cluster.files(pattern) if path.is_file()]
 
 
 def assert_nothing_torn(cluster):
-    """Every body that has its final name is whole on every device; on handoffs they may go home meanwhile."""
+    """Fail if a committed body is incomplete on any device; handoffs may be reverted meanwhile."""
     files = device_files(cluster, "objects/*/*/*/*.data")
     assert files
     for path in files:
@@ -124,7 +124,7 @@ def assert_no_traceback(cluster):
 
 
 def pending_updates(cluster):
-    """The container updates that wait on the devices."""
+    """Return the pending container updates of all devices."""
     updates = []
     for path in device_files(cluster, "async_pending/*/*"):
         # The updater may be delivering it right now.
@@ -134,11 +134,11 @@ def pending_updates(cluster):
 
 
 def listing_on(cluster, node, container):
-    """The names in one replica of a container, None when the node has none."""
+    """Return the names in a node's replica of a container; None when the node has none."""
     for path in cluster.device_path(node).glob("containers/*/*/*/*.db"):
         url = f"/{cluster.plan.device(node)}/{path.parts[-4]}/AUTH_test/{container}?format=json"
         answer = cluster.raw("GET", url, port=cluster.plan.port("container", node))
-        # A partition of another container is 400.
+        # A request to the partition of another container gets 400.
         assert answer.status in (200, 400, 404), (node, answer)
         if answer.status == 200:
             return {row["name"] for row in answer.json()}
@@ -146,7 +146,7 @@ def listing_on(cluster, node, container):
 
 
 def known_to_containers(cluster, container):
-    """Names in any replica of the container, or in an update that waits."""
+    """Return the names in any replica of the container or in a pending update."""
     names = {u.path.obj for u in pending_updates(cluster) if u.path.container == container}
     return names.union(*(listing_on(cluster, node, container) or () for node in cluster.plan.node_numbers()))
 
@@ -155,7 +155,7 @@ def known_to_containers(cluster, container):
 
 
 class Load(threading.Thread):
-    """One client that writes, changes, reads and deletes names of its own until it is told to stop."""
+    """A client that writes, changes, reads and deletes its own objects until it is stopped."""
 
     def __init__(self, cluster, number, stop):
         super().__init__(name=f"load-{number}")
@@ -165,12 +165,17 @@ class Load(threading.Thread):
         self.random = random.Random(number)
         self.ledger = Ledger()
         self.statuses = Counter()
-        self.pillars = []
+        self.permanent_names = []
         self.errors = []
         self.serial = 0
 
     def run(self):
-        steps = [self.put] * 4 + [self.get] * 4 + [self.post] * 2 + [self.delete, self.pillar, self.look]
+        steps = (
+            [self.put] * 4
+            + [self.get] * 4
+            + [self.post] * 2
+            + [self.delete, self.put_permanent, self.check_permanent]
+        )
         try:
             while not self.stop.is_set():
                 self.random.choice(steps)(f"load/{self.number}-{self.random.randrange(10)}")
@@ -209,19 +214,19 @@ class Load(threading.Thread):
         answer, _ = self.send("GET", name)
         self.ledger.check_loosely(name, answer)
 
-    def pillar(self, _name):
-        """An object that is written once and never touched again."""
-        name = f"load/pillar-{self.number}-{self.serial}"
+    def put_permanent(self, _name):
+        """Write an object once and never change it again."""
+        name = f"load/permanent-{self.number}-{self.serial}"
         body = self.body(name)
         _, status = self.send("PUT", name, {"X-Object-Meta-Colour": "grey"}, body)
         self.ledger[name].put(body, "grey", status == 201)
         if status == 201:
-            self.pillars.append(name)
+            self.permanent_names.append(name)
 
-    def look(self, _name):
-        """A pillar stands, whoever is killed."""
-        if self.pillars:
-            name = self.random.choice(self.pillars)
+    def check_permanent(self, _name):
+        """Check that an unchanged object is readable, whichever server is killed."""
+        if self.permanent_names:
+            name = self.random.choice(self.permanent_names)
             answer, status = self.send("GET", name)
             if status not in (0, *TOLERATED):
                 self.ledger.check(name, answer)
@@ -241,7 +246,7 @@ def kill_in_turn(cluster, seconds):
             os.kill(chooser.choice(workers), signal.SIGKILL)
         else:
             cluster.kill(name)
-            # The pause is the fault: for that long the server is away.
+            # The pause is the fault: the server is down for this long.
             time.sleep(0.4)
             cluster.restart(name)
         killed += 1
@@ -249,7 +254,7 @@ def kill_in_turn(cluster, seconds):
 
 
 @pytest.mark.long
-def test_kill_9_of_any_server_under_load_loses_and_resurrects_nothing(tuned_cluster):
+def test_sigkill_of_any_server_under_load_loses_and_resurrects_nothing(tuned_cluster):
     cluster = tuned_cluster(error_suppression_interval=0.5)
     assert cluster.request("PUT", "load").status == 201
     stop = threading.Event()
@@ -270,7 +275,7 @@ def test_kill_9_of_any_server_under_load_loses_and_resurrects_nothing(tuned_clus
     answered = sum(count for (_, status), count in statuses.items() if 200 <= status < 300)
     assert answered > sum(statuses.values()) / 2, statuses
 
-    # A proxy that knows nothing of earlier errors asks every node.
+    # A proxy without recorded errors sends requests to every node.
     cluster.kill("proxy", signal.SIGTERM)
     cluster.restart("proxy")
     listed = known_to_containers(cluster, "load")
@@ -287,7 +292,7 @@ def test_kill_9_of_any_server_under_load_loses_and_resurrects_nothing(tuned_clus
 # --- devices ----------------------------------------------------------------------------------------
 
 
-def test_a_device_that_vanishes_costs_nothing(own_cluster):
+def test_a_vanished_device_loses_nothing(own_cluster):
     cluster = own_cluster
     early = fill_container(cluster, "c", 12)
     cluster.lose_device(1)
@@ -308,7 +313,7 @@ def test_a_device_that_vanishes_costs_nothing(own_cluster):
     del early["c/o0"]
     assert_readable(cluster, {**early, **late})
     assert cluster.request("GET", "c/o0", NEWEST).status == 404
-    # The account's replica on this device may not have heard of the new container yet.
+    # The account's replica on this device may not list the new container yet.
     containers = {row["name"] for row in cluster.request("GET", "?format=json").json()}
     assert containers in ({"c"}, {"c", "new"})
     assert cluster.request("HEAD", "new").status == 204
@@ -317,7 +322,7 @@ def test_a_device_that_vanishes_costs_nothing(own_cluster):
 
 @pytest.fixture()
 def xfs_cluster(tmp_path):
-    """A cluster whose devices 1 and 2 are XFS images of their own."""
+    """A cluster whose devices 1 and 2 are separate XFS images."""
     if os.geteuid() != 0 or shutil.which("mkfs.xfs") is None:
         pytest.skip("needs root and mkfs.xfs, to mount filesystems that can be full and read-only")
     live = LiveCluster(tmp_path / "data")
@@ -349,7 +354,7 @@ def run(*command):
 
 @contextlib.contextmanager
 def without_databases(cluster, node):
-    """No server has a file open for writing, so that the device can be remounted."""
+    """Close all files that servers have open for writing, so that the device can be remounted."""
     names = [f"account-{node}", f"container-{node}"]
     for name in names:
         cluster.kill(name)
@@ -359,7 +364,7 @@ def without_databases(cluster, node):
 
 
 def replicas_of(cluster, body):
-    """On which nodes a body lies."""
+    """Return the nodes that store a body."""
     found = set()
     for node in cluster.plan.node_numbers():
         for path in cluster.device_path(node).glob("objects/*/*/*/*.data"):
@@ -416,7 +421,7 @@ def test_a_full_device_sends_writes_to_handoffs(xfs_cluster):
 GOING_DOWN, NO_LOG_FLUSH = 0x8004587D, 2
 
 
-def test_a_device_that_dies_without_flushing_keeps_what_was_acknowledged(xfs_cluster, tmp_path):
+def test_a_device_that_fails_without_a_flush_keeps_acknowledged_writes(xfs_cluster, tmp_path):
     cluster = xfs_cluster
     device = cluster.device_path(1)
     early = fill_container(cluster, "c", 20)
@@ -444,7 +449,7 @@ def test_a_device_that_dies_without_flushing_keeps_what_was_acknowledged(xfs_clu
 
 
 def fill(path):
-    """Leave not a block."""
+    """Fill the device to the last block."""
     with open(path, "wb", buffering=0) as file:
         size = 16 << 20
         while size >= 512:
@@ -457,7 +462,7 @@ def fill(path):
 
 
 def test_a_device_that_refuses_files_sends_writes_to_handoffs(own_cluster):
-    """Permissions do to other users what read-only mounts do; root needs the XFS test above."""
+    """Permissions affect other users like read-only mounts; as root, the XFS test above covers this."""
     if os.geteuid() == 0:
         pytest.skip("root may write everywhere; the XFS tests cover it")
     cluster = own_cluster
@@ -483,7 +488,7 @@ LARGE_BYTES = 50 << 20
 
 
 def server_reading(cluster):
-    """The object server that has a body open now, None when there is none."""
+    """Return the object server that has a body open now, or None."""
     for node in cluster.plan.node_numbers():
         name = f"object-{node}"
         for link in Path(f"/proc/{cluster.pid(name)}/fd").iterdir():
@@ -495,7 +500,7 @@ def server_reading(cluster):
 
 
 @pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
-def test_a_get_is_completed_from_another_replica(tuned_cluster, sig):
+def test_a_broken_get_is_completed_from_another_replica(tuned_cluster, sig):
     cluster = tuned_cluster(recoverable_node_timeout=1.5)
     assert cluster.request("PUT", "c").status == 201
     body = os.urandom(1 << 20) * (LARGE_BYTES >> 20)
@@ -526,7 +531,7 @@ def test_a_get_is_completed_from_another_replica(tuned_cluster, sig):
 # --- container updates ------------------------------------------------------------------------------
 
 
-def test_updates_of_absent_containers_wait_on_the_devices_through_kill_9(own_cluster):
+def test_updates_for_missing_containers_survive_sigkill_on_the_devices(own_cluster):
     cluster = own_cluster
     fill_container(cluster, "c", 1)
     containers = [f"container-{node}" for node in cluster.plan.node_numbers()]
@@ -555,7 +560,7 @@ def test_updates_of_absent_containers_wait_on_the_devices_through_kill_9(own_clu
 # --- races ------------------------------------------------------------------------------------------
 
 
-def test_of_two_creators_at_most_one_is_told_that_it_won(own_cluster):
+def test_at_most_one_of_two_creators_gets_success(own_cluster):
     cluster = own_cluster
     assert cluster.request("PUT", "c").status == 201
     cluster.token()
@@ -592,7 +597,7 @@ def test_of_two_creators_at_most_one_is_told_that_it_won(own_cluster):
 # --- a cache that goes away ---------------------------------------------------------------------------
 
 
-def test_a_cluster_without_its_cache_serves_everybody(own_cluster):
+def test_a_cluster_without_memcached_serves_all_clients(own_cluster):
     assert own_cluster.request("PUT", "c").status == 201
     own_cluster.kill("cache")
     assert own_cluster.request("PUT", "c/o", {}, b"abc").status == 201
@@ -600,7 +605,7 @@ def test_a_cluster_without_its_cache_serves_everybody(own_cluster):
     assert own_cluster.request("GET", "c", user="test2:tester2").status == 403
 
 
-def test_tokens_of_the_cache_wait_for_it_and_no_longer(tuned_cluster):
+def test_cached_tokens_work_again_once_memcached_is_back(tuned_cluster):
     def without_keys(live):
         conf = live.plan.etc / "proxy-server.conf"
         lines = conf.read_text().splitlines(keepends=True)
@@ -609,7 +614,7 @@ def test_tokens_of_the_cache_wait_for_it_and_no_longer(tuned_cluster):
     live = tuned_cluster(without_keys)
     assert live.request("PUT", "c").status == 201
     live.kill("cache")
-    # What a worker read a moment ago it still believes.
+    # A worker still uses values that it has just read.
     live.await_true(
         lambda: {live.request("HEAD", "c").status for _ in range(20)} == {503},
         "no worker can check the token",
@@ -618,7 +623,7 @@ def test_tokens_of_the_cache_wait_for_it_and_no_longer(tuned_cluster):
         answer = live.request("HEAD", "c")
         assert (answer.status, answer.headers.get("retry-after")) == (503, "1")
     live.restart("cache")
-    # An empty cache knows no tokens: they are made anew. Each worker finds out for itself within a second.
+    # An empty cache has no tokens: clients need new ones. Each worker reconnects within a second.
     login = {"X-Auth-User": "test:tester", "X-Auth-Key": "testing"}
 
     def works():

@@ -46,7 +46,7 @@ def test_a_shell_gets_the_output_of_a_start_at_once(node, service):
 
 def test_a_supervisor_that_collects_the_console_sees_the_log(node):
     conf = node.etc / "object-server.conf"
-    # The port of the metrics page is not one that was found free.
+    # The port of the metrics page was not reserved by the test.
     text = conf.read_text().replace("[DEFAULT]\n", "[DEFAULT]\nmetrics_path =\n", 1)
     conf.write_text(text.replace("log_requests = false", "log_requests = true"))
     child = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""What the fork server begins is as if it had been started: its output, its status, its end."""
+"""Children of the fork server behave like started processes: output, exit status and end."""
 
 import os
 import pwd
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from test.support.processes import FORK_SERVER
 
-#: Begins a child, says its pid, and ends without a word to it.
+#: Starts a child, prints its pid, and exits without notifying the child.
 LEAVER = """
 import os, sys
 from test.support.processes import FORK_SERVER
@@ -25,14 +25,14 @@ def begun(path, *args):
         return FORK_SERVER.begin("swift.aio.daemons", args, log)
 
 
-def test_a_child_says_in_its_log_what_it_lacks_and_tells_its_exit_status(tmp_path):
+def test_a_child_logs_its_error_and_reports_its_exit_status(tmp_path):
     child = begun(tmp_path / "log", "juggler=x.conf")
     assert child.wait(30) == 1 and child.poll() == 1 and child.returncode == 1
     assert "there is no daemon 'juggler'" in (tmp_path / "log").read_text()
 
 
 def lasting(tmp_path):
-    """The words of a daemon that runs until it is told to end."""
+    """Return the arguments of a daemon that runs until it is stopped."""
     (tmp_path / "swift.conf").write_text("[swift-hash]\nswift_hash_path_suffix = s\n")
     conf = tmp_path / "account.conf"
     user = pwd.getpwuid(os.geteuid()).pw_name
@@ -50,7 +50,7 @@ def await_started(log):
         time.sleep(0.02)
 
 
-def test_a_child_has_a_session_of_its_own_and_ends_by_a_signal(tmp_path):
+def test_a_child_has_its_own_session_and_ends_by_a_signal(tmp_path):
     child = begun(tmp_path / "log", lasting(tmp_path))
     assert os.getsid(child.pid) == child.pid and child.poll() is None
     await_started(tmp_path / "log")
@@ -58,7 +58,7 @@ def test_a_child_has_a_session_of_its_own_and_ends_by_a_signal(tmp_path):
     assert child.wait(30) == -signal.SIGKILL
 
 
-def test_children_end_with_whoever_began_the_fork_server(tmp_path):
+def test_children_end_with_the_process_that_started_the_fork_server(tmp_path):
     (tmp_path / "log").touch()
     words = [sys.executable, "-c", LEAVER, tmp_path / "log", lasting(tmp_path)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)

@@ -1,4 +1,4 @@
-"""Faults between hosts: a partition, a wrong clock, rings of different ages. Then health returns by itself.
+"""Faults between hosts: network partitions, wrong clocks, old rings. The cluster then recovers by itself.
 
 Each node has a network namespace of its own; skipped where these cannot be made.
 """
@@ -25,7 +25,7 @@ def hosts(tmp_path, request):
 
 
 def attempt(hosts, number, method, path, body=None):
-    """A status, None when the connection broke."""
+    """Return the status; None when the connection broke."""
     try:
         return hosts(number, method, path, body=body).status
     except OSError:
@@ -33,7 +33,7 @@ def attempt(hosts, number, method, path, body=None):
 
 
 def copies(hosts):
-    """How many objects have so many data files: copies → objects."""
+    """Return number of copies → number of objects with so many data files."""
     counts = {}
     for path in hosts.files("objects/*/*/*/*.data"):
         counts[path.parent.name] = counts.get(path.parent.name, 0) + 1
@@ -61,7 +61,7 @@ def await_health(hosts, known, gone):
 
 
 @pytest.mark.long
-def test_a_partition_loses_nothing_and_heals(hosts):
+def test_a_network_partition_loses_nothing_and_replicas_converge_after_it(hosts):
     hosts.start()
     assert hosts(1, "PUT", "c").status == 201
     known, gone = {}, []
@@ -77,13 +77,13 @@ def test_a_partition_loses_nothing_and_heals(hosts):
         assert hosts(1, "DELETE", f"c/{name}").status == 204
         gone.append(name)
         del known[name]
-    # One host of three is no majority: it may serve what it has, and acknowledges nothing.
+    # One host of three is no majority: it serves reads and acknowledges no write.
     assert attempt(hosts, 3, "PUT", "c/minority", b"x") in (None, 401, 503)
     assert attempt(hosts, 3, "DELETE", "c/before3") in (None, 401, 503)
     hosts.heal(3)
     hosts.tokens.clear()
     for name in ("minority", "before3"):
-        # Nobody was told what became of them, so the client does it again.
+        # The outcome of these requests is unknown, so the client repeats them.
         if name in known:
             assert hosts(1, "PUT", f"c/{name}", body=b"x").status == 201
         else:
@@ -93,7 +93,7 @@ def test_a_partition_loses_nothing_and_heals(hosts):
     print(f"healthy {took_s:.1f} s after the partition")
 
 
-def test_a_host_whose_clock_is_an_hour_slow_or_fast_does_no_harm(hosts):
+def test_a_host_with_a_clock_one_hour_off_does_no_harm(hosts):
     hosts.offsets = {2: 3600, 3: -3600}
     hosts.start()
     assert hosts(1, "PUT", "c").status == 201
@@ -105,7 +105,7 @@ def test_a_host_whose_clock_is_an_hour_slow_or_fast_does_no_harm(hosts):
     assert hosts(1, "DELETE", "c/o0").status == 204
     gone.append("o0")
     del known["o0"]
-    # The slow one's proxy thinks that its writes are older: they lose, and say so, or are newer.
+    # Writes of a proxy with a slow clock may be older than stored ones: they are refused or win.
     status = attempt(hosts, 3, "PUT", "c/o1", b"of the slow clock")
     assert status in (None, 201, 202, 401, 409, 503)
     assert hosts(1, "GET", "c/o1", {"X-Newest": "true"}).body == known["o1"]
@@ -115,14 +115,14 @@ def test_a_host_whose_clock_is_an_hour_slow_or_fast_does_no_harm(hosts):
     hosts.tokens.clear()
     for number in (2, 3):
         hosts.start_host(number)
-    hosts.await_answers()
+    hosts.await_listening()
     took_s = await_health(hosts, known, gone)
     print(f"healthy {took_s:.1f} s after the clocks were set right")
 
 
 @pytest.mark.parametrize("hosts", [4], indirect=True)
-def test_hosts_with_rings_of_different_ages_lose_nothing(hosts):
-    # A host has rings of another time, in which partitions lie on other devices.
+def test_hosts_with_different_ring_versions_lose_nothing(hosts):
+    # A host has an older ring, which assigns partitions to other devices.
     for path in sorted(hosts.etc(3).glob("*.builder")):
         builder = RingBuilder.load(str(path))
         device = next(iter(builder.live_devs))

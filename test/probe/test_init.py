@@ -20,11 +20,11 @@ def node(tmp_path):
 
 
 def lines(done):
-    """What was said, without the note about limits, which depends on the machine."""
+    """Return the output lines without the note about limits, which depends on the machine."""
     return [line for line in done.stdout.splitlines() if not line.startswith("WARNING")]
 
 
-def test_the_life_of_a_server(node):
+def test_a_server_is_started_reloaded_and_stopped(node):
     conf = node.etc / "account-server.conf"
     started = node.init("account", "start")
     assert (started.returncode, lines(started)) == (0, [f"Starting account-server...({conf})"])
@@ -58,7 +58,7 @@ def test_the_life_of_a_server(node):
         assert (done.returncode, lines(done)) == (code, ["No account-server running"])
 
 
-def test_groups_numbers_and_names_choose_what_is_done(node):
+def test_groups_numbers_and_names_select_servers(node):
     for number, port in enumerate(free_ports(2), 1):
         node.write_conf("container", f"/{number}", port)
     (node.etc / "container-server.conf").unlink()
@@ -84,7 +84,7 @@ def test_groups_numbers_and_names_choose_what_is_done(node):
     assert node.pids() == {}
 
 
-def test_daemons_run_once_or_on_and_are_restarted_instead_of_reloaded(node):
+def test_daemons_run_once_or_forever_and_are_restarted_instead_of_reloaded(node):
     once = node.init("account-auditor", "once")
     assert once.returncode == 0
     assert lines(once) == [f"Running account-auditor once...({node.etc}/account-server.conf)"]
@@ -97,7 +97,7 @@ def test_daemons_run_once_or_on_and_are_restarted_instead_of_reloaded(node):
 
 @pytest.mark.parametrize("command", ["restart", "reload", "force-reload"])
 @pytest.mark.parametrize("service", ["account-server", "account-auditor"])
-def test_nothing_is_stopped_when_a_configuration_is_no_good(node, command, service):
+def test_an_invalid_configuration_stops_nothing(node, command, service):
     assert node.init("account-server", "account-auditor", "start").returncode == 0
     before = node.pids()
     conf = node.etc / "account-server.conf"
@@ -113,7 +113,7 @@ def test_nothing_is_stopped_when_a_configuration_is_no_good(node, command, servi
 
 
 @pytest.mark.long
-def test_groups_are_well_on_a_node_that_runs_a_part_of_them(node):
+def test_group_status_succeeds_on_a_node_that_runs_some_of_its_servers(node):
     started = node.init("all", "start")
     assert started.returncode == 0
     for text in (
@@ -134,7 +134,7 @@ def test_groups_are_well_on_a_node_that_runs_a_part_of_them(node):
     assert node.init("main", "reload-seamless").returncode == 1, "one that is configured must run"
 
 
-def test_a_server_that_cannot_start_says_why(node):
+def test_a_server_that_cannot_start_reports_the_reason(node):
     node.write_conf("object", more="[app:nosuch]\n").write_text("[DEFAULT]\n")
     started = node.init("object", "start")
     assert started.returncode == 1
@@ -151,12 +151,12 @@ def test_a_server_that_cannot_start_says_why(node):
         (("account", "bogus"), "ERROR: unknown command, bogus"),
     ],
 )
-def test_wrong_words_are_explained(words, sentence):
+def test_unknown_arguments_are_explained(words, sentence):
     done = run("swift-init", *words)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (1, sentence)
 
 
-def test_pid_files_of_others_are_removed(node):
+def test_pid_files_of_other_programs_are_removed(node):
     for name, text in (
         ("gone", "4194303"),
         ("of-init", "1"),
@@ -170,7 +170,7 @@ def test_pid_files_of_others_are_removed(node):
     assert list((node.run_dir / "object-server").iterdir()) == []
 
 
-def test_reload_tells_whom_it_cannot_reload(node):
+def test_reload_names_servers_that_it_cannot_reload(node):
     assert node.init("account", "start").returncode == 0
     pid = node.pids()["account-server.pid"]
     done = run("swift-reload", pid, "-v")
@@ -193,7 +193,7 @@ def test_reload_tells_whom_it_cannot_reload(node):
     assert accepts_connections("127.0.0.1", node.ports["account"])
 
 
-def test_a_server_without_workers_says_at_once_that_it_cannot_be_reloaded(node):
+def test_a_server_without_workers_refuses_a_reload_at_once(node):
     conf = node.etc / "account-server.conf"
     conf.write_text(conf.read_text().replace("workers = 1", "workers = 0"))
     assert node.init("account", "start").returncode == 0
@@ -204,7 +204,7 @@ def test_a_server_without_workers_says_at_once_that_it_cannot_be_reloaded(node):
     assert (done.returncode, lines(done)[-1].partition(": ")[2]) == (1, reason)
 
 
-def test_processes_that_no_pid_file_knows_are_orphans(node):
+def test_processes_without_a_pid_file_are_orphans(node):
     assert node.init("account", "start").returncode == 0
     pid = node.pids()["account-server.pid"]
     conf = str(node.etc / "account-server.conf")

@@ -1,4 +1,4 @@
-"""Root secrets that Barbican and a KMIP service keep: fetched, refused, and shared with the peer."""
+"""Root secrets in Barbican and in a KMIP service: fetched, refused, and shared with the peer."""
 
 import urllib.request
 from functools import partial
@@ -38,13 +38,13 @@ def test_only_keys_of_aes_256_are_root_secrets(service, algorithm, bits, secret)
         fetch(service.service, service.options, [key_id])
 
 
-def test_a_key_that_is_not_there_is_an_error_of_one_line(service):
+def test_a_missing_key_is_an_error_of_one_line(service):
     with pytest.raises(ConfigError) as caught:
         fetch(service.service, service.options, ["00000000-0000-0000-0000-000000000000"])
     assert "\n" not in str(caught.value) and str(caught.value)
 
 
-def test_a_service_that_is_away_is_an_error_of_one_line(service):
+def test_an_unreachable_service_is_an_error_of_one_line(service):
     away = {"auth_endpoint": "http://127.0.0.1:1/v3", "port": "1"}
     with pytest.raises(ConfigError, match="(?i)connect|refused"):
         fetch(service.service, {**service.options, **away}, ["1"])

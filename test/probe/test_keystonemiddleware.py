@@ -1,4 +1,4 @@
-"""The filter of keystonemiddleware as it is installed: its blocking calls hold no other request."""
+"""The installed filter of keystonemiddleware: its blocking calls block no other request."""
 
 import json
 import threading
@@ -28,7 +28,7 @@ pytestmark = [
 
 
 class Keystone(BaseHTTPRequestHandler):
-    """Gives the service user a token; confirms tokens ``good-...``, and ``slow-...`` when it is released."""
+    """A Keystone that accepts tokens ``good-...``, and ``slow-...`` once it is released."""
 
     def log_message(self, *_args):
         """Nothing."""
@@ -102,7 +102,7 @@ def our_program(kind, conf):
 
 
 class Cluster(Contestant):
-    """A cluster whose tokens are keystone's."""
+    """A cluster that authenticates with Keystone tokens."""
 
     def _new_token(self):
         return "good-0"
@@ -161,7 +161,7 @@ def request(host, method, path, token, body=None):
             return error.code, b""
 
 
-def test_tokens_are_checked_and_remembered_and_a_slow_check_holds_nothing_else(proxy):
+def test_tokens_are_validated_and_cached_and_a_slow_validation_blocks_no_other_request(proxy):
     host, service = proxy
     body = b"x" * 200_000
     assert request(host, "PUT", "/v1/AUTH_project/c", "good-1")[0] == 201

@@ -1,4 +1,4 @@
-"""What ``/info`` promises fits wherever the cluster's devices are, and what does not fit harms nobody."""
+"""Metadata within the limits of ``/info`` can be stored; larger metadata is refused without harm."""
 
 import json
 import tempfile
@@ -13,7 +13,7 @@ POLICIES = ["gold", "ec"]
 
 @pytest.fixture(scope="module", params=[True, False], ids=["fitting-limits", "default-limits"])
 def live(request):
-    # On a disk: attributes have the room of its filesystem there.
+    # On a disk: the filesystem limits the size of attributes.
     with tempfile.TemporaryDirectory() as folder:
         cluster = LiveCluster(Path(folder) / "data", ec="2+1", fitting_limits=request.param)
         cluster.start()
@@ -28,7 +28,7 @@ def limits(live):
 
 
 def largest_metadata(limits):
-    """As many items as allowed that together are as long as allowed."""
+    """Return metadata of the largest allowed number and total size."""
     count, left = limits["max_meta_count"], limits["max_meta_overall_size"]
     items = {}
     for number in range(count):
@@ -59,7 +59,7 @@ def test_the_largest_object_that_info_promises_is_stored(live, limits, policy):
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_headers_that_do_not_fit_take_the_store_from_nobody(live, limits, policy):
+def test_oversized_headers_leave_the_cluster_available(live, limits, policy):
     path = f"cramped-{policy}"
     assert live.request("PUT", path, {"X-Storage-Policy": policy}).status == 201
     assert live.request("PUT", f"{path}/innocent", {}, b"x").status == 201
@@ -73,5 +73,5 @@ def test_headers_that_do_not_fit_take_the_store_from_nobody(live, limits, policy
             assert live.request("POST", f"{path}/innocent", headers).status in (202, 400)
             assert live.request("GET", f"{path}/innocent").status == 200
             assert live.request("PUT", f"{path}/innocent", {}, b"x").status == 201
-    # As many headers as ever, though fewer of them may be metadata.
+    # The limit of headers is unchanged, although the limit of metadata is lower.
     assert live.request("GET", f"{path}/innocent", {f"X-Any-{n}": "v" for n in range(100)}).status == 200

@@ -21,7 +21,7 @@ from test.support.s3 import cluster_with, signed_headers
 RACES = int(os.environ.get("SWIFT_RACES", "12"))
 OPTIONS = "[filter:s3api]\nuse = egg:swift#s3api\nmin_segment_size = 1\n"
 SIZE = 100_000
-#: Longest delay of two completions, the abort and another upload of a part, seconds: the abort is quick.
+#: Maximum delays of two completions, the abort and a part upload, seconds; an abort is quick.
 _DELAYS_S = ((0.0, 0.005), (0.0, 0.02), (0.0, 0.02, 0.05), (0.0, 0.01))
 
 
@@ -51,7 +51,7 @@ def ask(live, method, path, body=b"", tries=1):
 
 
 class Upload:
-    """One upload of two parts, and all that is done to it at one moment."""
+    """A multipart upload of two parts, and the concurrent requests for it."""
 
     def __init__(self, live, number):
         self.live = live
@@ -88,7 +88,7 @@ class Upload:
         return ask(self.live, "PUT", target, b"other bytes".ljust(SIZE, b"-"))[0]
 
     def race(self):
-        """Do these at once, in any order within some milliseconds."""
+        """Send the requests concurrently, in random order within some milliseconds."""
         delays = [self.chance.choice(choices) for choices in _DELAYS_S]
 
         def later(delay_s, do):
@@ -101,7 +101,7 @@ class Upload:
 
 
 class Killer(threading.Thread):
-    """Kills the proxy or an object server, and starts it again, until it is to end."""
+    """Kills and restarts the proxy or an object server until it is stopped."""
 
     def __init__(self, live):
         super().__init__(daemon=True)
@@ -123,7 +123,7 @@ class Killer(threading.Thread):
 
 @pytest.mark.long
 @pytest.mark.timeout(max(300, 10 * RACES))
-def test_an_upload_has_one_end_whatever_is_killed(live):
+def test_a_multipart_upload_has_one_outcome_although_processes_are_killed(live):
     killer = Killer(live)
     killer.start()
     uploads = []

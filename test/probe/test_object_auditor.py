@@ -1,4 +1,4 @@
-"""swift-object-auditor on the devices of a running cluster: damage is found, quarantined and told."""
+"""swift-object-auditor on the devices of a running cluster finds, quarantines and reports damage."""
 
 import json
 import subprocess
@@ -14,7 +14,7 @@ def cluster(tmp_path_factory):
     cluster = LiveCluster(tmp_path_factory.mktemp("audited"), proxy_workers=1)
     cluster.start()
     for node in cluster.plan.node_numbers():
-        # The auditors among them would find the damage first.
+        # The auditors of the cluster would find the damage first.
         cluster.kill(f"daemons-{node}")
     assert cluster.request("PUT", "c").status == 201
     yield cluster
@@ -39,9 +39,7 @@ def audit(cluster, node, *words):
         ("cut", lambda stored: stored.damage_head(), ("-z", "1000"), "ZBF"),
     ],
 )
-def test_one_damaged_copy_is_taken_out_of_sight_and_the_object_stays_readable(
-    cluster, name, harm, words, kind
-):
+def test_a_damaged_copy_is_quarantined_and_the_object_stays_readable(cluster, name, harm, words, kind):
     assert cluster.request("PUT", f"c/{name}", body=b"content of it").status == 201
     before = set(cluster.stored())
     victim = next(each for each in before if name.encode() in each.metadata())
@@ -55,7 +53,7 @@ def test_one_damaged_copy_is_taken_out_of_sight_and_the_object_stays_readable(
     assert set(cluster.stored()) == before - {victim}
 
 
-def test_a_wrong_watcher_is_a_line_not_a_traceback(cluster, tmp_path):
+def test_an_invalid_watcher_is_logged_without_a_traceback(cluster, tmp_path):
     conf = tmp_path / "object.conf"
     text = (cluster.plan.etc / "object-server" / "1.conf").read_text()
     conf.write_text(text.replace("[object-auditor]", "[object-auditor]\nwatchers = nobody"))

@@ -36,7 +36,7 @@ EC = Policy(1, "ec", ec=ErasureCode("liberasurecode_rs_vand", 4, 2))
 
 
 class Server(LoneServer):
-    """An object server that is asked by the names of objects."""
+    """An object server that takes requests by object name."""
 
     def __init__(self, root):
         super().__init__(root, "object", with_ec(4, 2))
@@ -55,7 +55,7 @@ def partition_of(name):
 
 
 class Writer(threading.Thread):
-    """Changes its own objects as fast as it can while ``go`` is set."""
+    """Changes its own objects as fast as possible while ``go`` is set."""
 
     def __init__(self, server, number, go):
         super().__init__(daemon=True)
@@ -102,7 +102,7 @@ class Writer(threading.Thread):
             entry.delete(self.send(204, "DELETE", name, allowed=(404,)) is not False)
 
     def send(self, wanted, method, name, headers=None, body=None, allowed=()):
-        """True when acknowledged, False when the server died, None for an allowed refusal."""
+        """Return True when acknowledged, False when the server died, None for an allowed refusal."""
         try:
             answer = self.server.ask_of(method, name, headers, body)
         except (OSError, http.client.HTTPException):
@@ -117,7 +117,7 @@ class Writer(threading.Thread):
 
 @pytest.fixture
 def server(tmp_path):
-    """A server whose device is an XFS image of its own."""
+    """A server whose device is an XFS image."""
     if os.geteuid() != 0 or shutil.which("mkfs.xfs") is None:
         pytest.skip("needs root and mkfs.xfs, for a filesystem of its own")
     made = Server(tmp_path)
@@ -138,7 +138,7 @@ def server(tmp_path):
 
 @pytest.mark.xfs
 @pytest.mark.timeout(60 + 5 * KILLS)
-def test_killed_at_any_moment_an_object_server_keeps_what_it_acknowledged(server):
+def test_a_killed_object_server_keeps_acknowledged_writes(server):
     chooser, go = random.Random(KILLS), threading.Event()
     server.start()
     writers = [Writer(server, number, go) for number in range(THREADS)]
@@ -160,7 +160,7 @@ def test_killed_at_any_moment_an_object_server_keeps_what_it_acknowledged(server
 
 
 def assert_sound(server):
-    """No damaged, half-made or left-over file, and hashes that are true."""
+    """Fail on damaged, partial or stale files and on wrong suffix hashes."""
     devices = Devices(str(server.root / "dev"), mount_check=False)
     parts = EngineParts(devices=devices, hasher=PathHasher(b"", b"s"), clock=SystemClock())
     store = file_store(parts)
@@ -194,7 +194,7 @@ def assert_true_hashes(store, partition, policy):
     assert told == true
 
 
-def test_of_two_creators_on_two_workers_exactly_one_is_told_that_it_won(tmp_path):
+def test_exactly_one_of_two_creators_on_two_workers_gets_success(tmp_path):
     server = Server(tmp_path)
     server.start()
     try:

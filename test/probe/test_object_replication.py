@@ -1,4 +1,4 @@
-"""Object replicators among real processes: lost copies return, handoffs go home, deleted stays deleted."""
+"""Object replicators as real processes: they restore lost copies, revert handoffs and keep deletions."""
 
 import os
 from collections import Counter
@@ -20,7 +20,7 @@ def cluster(tmp_path_factory):
 
 
 def copies(cluster):
-    """How many bodies of policy 0 there are on every device, by node."""
+    """Return the number of bodies of policy 0 on every device, by node."""
     return {number: len(cluster.stored(policy=0, node=number)) for number in cluster.plan.node_numbers()}
 
 
@@ -28,7 +28,7 @@ def await_healed(cluster, check, what):
     cluster.await_true(check, what, AWAIT_S)
 
 
-def test_a_wiped_device_is_refilled_and_what_was_deleted_stays_deleted(cluster):
+def test_a_wiped_device_is_refilled_and_deleted_objects_stay_deleted(cluster):
     assert cluster.request("PUT", "wiped").status == 201
     bodies = {f"wiped/o{number}": os.urandom(2000 + number) for number in range(60)}
     for name, body in bodies.items():
@@ -51,7 +51,7 @@ def test_a_wiped_device_is_refilled_and_what_was_deleted_stays_deleted(cluster):
     assert "Traceback" not in cluster.log_text()
 
 
-def test_handoffs_go_home_when_their_node_is_back(cluster):
+def test_handoffs_are_reverted_when_the_primary_is_back(cluster):
     assert cluster.request("PUT", "away").status == 201
     before = sum(copies(cluster).values())
     cluster.kill("object-2")
@@ -64,14 +64,16 @@ def test_handoffs_go_home_when_their_node_is_back(cluster):
         return found.total() == before + 60 and set(found.values()) == {3}
 
     await_healed(cluster, is_home, "every object has three copies")
-    await_healed(cluster, lambda: strangers(cluster) == [], "no partition is where it does not belong")
+    await_healed(
+        cluster, lambda: misplaced_partitions(cluster) == [], "no partition is where it does not belong"
+    )
     assert "15 seconds" not in cluster.log_text(), "nobody waits for who waits for him"
 
 
-def strangers(cluster):
-    """The partitions that are on a device that the ring does not give them."""
+def misplaced_partitions(cluster):
+    """Return the partitions on devices to which the ring does not assign them."""
     ring = Ring(str(cluster.plan.etc / "object.ring.gz"))
-    # Beside partitions there may be files that are just being written.
+    # Beside partitions there may be temporary files of running writes.
     partitions = {(each.device.name, each.partition) for each in cluster.stored(policy=0, suffix="")} | {
         (path.parent.parent.name, int(path.name))
         for path in cluster.files("objects/*")
@@ -85,13 +87,13 @@ def strangers(cluster):
 
 
 @pytest.mark.long
-def test_rot_that_the_auditor_finds_is_repaired_by_the_replicator(cluster):
+def test_bit_rot_found_by_the_auditor_is_repaired_by_the_replicator(cluster):
     assert cluster.request("PUT", "rot").status == 201
     body = os.urandom(50_000)
     assert cluster.request("PUT", "rot/o", body=body).status == 201
     copies_of_it = [each for each in cluster.stored(policy=0) if each.body() == body]
     assert len(copies_of_it) == 3
-    number = cluster.rot(copies_of_it[0], 20_000)
+    number = cluster.corrupt_and_audit(copies_of_it[0], 20_000)
     assert list(cluster.device_path(number).glob("quarantined/objects/*"))
 
     def is_whole():

@@ -49,13 +49,13 @@ def test_objects_are_spread_over_the_devices_of_a_server(cluster, container, hol
 
 
 @pytest.mark.parametrize("container", ["gold", "ec"])
-def test_a_lost_device_takes_nothing_from_its_server(cluster, container):
+def test_a_server_with_a_lost_device_still_serves_everything(cluster, container):
     put_all(cluster, container)
     cluster.lose_device(1, disk=2)
     try:
         assert get_all(cluster, container) == [content(name) for name in NAMES]
         if container == "gold":
-            # Six archives have no seventh device to stand in.
+            # Six archives have no seventh device as a handoff.
             assert put_all(cluster, container) == [201] * len(NAMES)
     finally:
         cluster.return_device(1, disk=2)

@@ -1,4 +1,4 @@
-"""Tools that root runs leave nothing that belongs to root where servers work as another user."""
+"""Tools run by root create no files owned by root where servers run as another user."""
 
 import os
 import pwd
@@ -25,10 +25,10 @@ def part_of(*names):
 
 
 class Site:
-    """Storage servers that work as another user, on a device, recon files and rings of that user."""
+    """Storage servers that run as another user, which owns the device, recon files and rings."""
 
     def __init__(self):
-        # The user must be able to get here, which those of tmp_path forbid.
+        # The other user must have access, which the permissions of tmp_path forbid.
         self.root = Path(tempfile.mkdtemp(prefix="swift-owner-"))
         self.root.chmod(0o755)
         self.etc, self.recon, self.lock = self.root / "etc", self.root / "recon", self.root / "lock"
@@ -100,7 +100,7 @@ def ran(name, *words, code=0):
     return done.stdout
 
 
-def test_servers_make_nothing_as_root_before_they_change_their_user(site):
+def test_servers_create_nothing_as_root_before_they_change_their_user(site):
     assert (site.device / ".hash-path").exists()
     assert site.of_root() == []
 
@@ -117,7 +117,7 @@ def test_databases_are_changed_as_their_owner(site):
 def test_daemons_audits_of_drives_and_counts_leave_recon_files_to_servers(site):
     ran("swift-container-auditor", site.servers["container"].conf, "once")
     ran("swift-object-auditor", site.servers["object"].conf, "once")
-    # As an earlier release left it.
+    # The state that an earlier release left.
     (site.lock / "swift-recon-object-cron").mkdir()
     (site.lock / "swift-recon-object-cron" / ".lock").touch()
     ran("swift-recon-cron", site.servers["object"].conf)

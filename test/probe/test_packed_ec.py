@@ -20,7 +20,7 @@ HASHER = PathHasher(b"", b"test")
 
 
 class Coded(LiveCluster):
-    """Four nodes of two devices each, whose daemons run when told."""
+    """Four nodes of two devices each, whose daemons run on request."""
 
     def __init__(self, root, packed_nodes):
         super().__init__(root, nodes=4, disks=2, ec="4+2", packed=False, packed_nodes=packed_nodes)
@@ -45,7 +45,7 @@ class Coded(LiveCluster):
         self.deleted.add(name)
 
     def archives(self):
-        """(device, hash, index) → bytes of the durable archives."""
+        """Return (device, hash, index) → bytes of the durable archives."""
         return {
             (each.device.name, each.hash, int(each.name.split("#")[1])): each.body()
             for each in self.stored(policy=1)
@@ -53,7 +53,7 @@ class Coded(LiveCluster):
         }
 
     def reconstruct(self):
-        """Passes of all nodes until nothing changes."""
+        """Run passes of all nodes until nothing changes."""
         for _ in range(6):
             before = self.archives()
             for node in self.plan.node_numbers():
@@ -63,7 +63,7 @@ class Coded(LiveCluster):
         raise AssertionError("it does not come to rest")
 
     def check(self):
-        """All primaries have what they must, and no other device has anything."""
+        """Fail unless the primaries, and no other devices, have exactly the expected archives."""
         found, tombstones = {}, Counter()
         for device, object_hash, index in self.archives():
             found.setdefault(object_hash, {})[index] = device
@@ -87,7 +87,7 @@ class Coded(LiveCluster):
 
 @pytest.mark.long
 @pytest.mark.parametrize("packed_nodes", [(1, 2, 3, 4), (1, 3)], ids=["packed", "packed and files"])
-def test_coded_objects_outlive_a_node_and_a_device(tmp_path, packed_nodes):
+def test_erasure_coded_objects_survive_the_loss_of_a_node_and_a_device(tmp_path, packed_nodes):
     live = Coded(tmp_path / "c", packed_nodes)
     try:
         live.start()
@@ -119,7 +119,7 @@ def test_coded_objects_outlive_a_node_and_a_device(tmp_path, packed_nodes):
         }
         assert same.keys() >= {key for key in before if key[1] in untouched}
         assert all(same[key] == before[key] for key in same if key[1] in untouched)
-        # Any four archives of each are enough: each pair of devices on one node is away in turn.
+        # Any four archives are enough: each node with its two devices is down in turn.
         for node in live.plan.node_numbers():
             live.kill(f"object-{node}")
             for name, body in live.bodies.items():

@@ -1,4 +1,4 @@
-"""An object server and the compactor of a packed device, both killed again and again under load.
+"""An object server and the compactor of a packed device, both killed repeatedly under load.
 
 What was acknowledged must be there afterwards with the right bytes, and volumes, index and files must agree.
 ``SWIFT_KILLS`` asks for more kills than the default.
@@ -17,7 +17,7 @@ from test.support.peer import run
 from test.support.processes import FORK_SERVER
 
 pytestmark = pytest.mark.process
-#: A volume is full after some seconds; compaction copies it in about one.
+#: A volume is full after some seconds; compaction copies it in about one second.
 OPTIONS = """
 [packed]
 volume_mb = 16
@@ -30,7 +30,7 @@ bytes_per_second = 4000000
 
 
 class CompactedServer(Server):
-    """A server on a packed device, beside a compactor that never rests."""
+    """A server on a packed device, beside a compactor that runs without pauses."""
 
     def __init__(self, root):
         super().__init__(root)
@@ -61,7 +61,7 @@ class CompactedServer(Server):
         return sorted(path.name for path in self.device.glob("packed/*.volume"))
 
     def verify(self):
-        """Return the exit code and what is said."""
+        """Return the exit code and the output."""
         done = run("swift-object-volumes", "-c", self.conf, "--format", "json", "verify")
         return done.returncode, done.stdout + done.stderr
 
@@ -76,7 +76,7 @@ def server(tmp_path):
 
 @pytest.mark.long
 @pytest.mark.timeout(180 + 10 * KILLS)
-def test_killed_during_compaction_a_packed_device_keeps_what_was_acknowledged(server):
+def test_a_packed_device_killed_during_compaction_keeps_acknowledged_writes(server):
     chooser, go = random.Random(KILLS), threading.Event()
     writers = [Writer(server, number, go) for number in range(THREADS)]
     for writer in writers:
@@ -88,7 +88,7 @@ def test_killed_during_compaction_a_packed_device_keeps_what_was_acknowledged(se
     for pause_s in (3.0, 6.0, 12.0, 24.0):
         if "compacted volume" in (server.root / "compactor.log").read_text():
             break
-        # It gets more to do, and the time for it.
+        # The compactor gets more work, and time for it.
         server.kill_under(writers, go, pause_s)
     assert "compacted volume" in (server.root / "compactor.log").read_text()
     for writer in writers:

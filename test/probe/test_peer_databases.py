@@ -58,7 +58,7 @@ def stamp(tick):
 
 
 class Mixed:
-    """Both nodes; ``replicate(kind, node)`` makes one pass."""
+    """Both nodes; ``replicate(kind, node)`` runs one pass."""
 
     def __init__(self, root):
         self.root = root
@@ -140,7 +140,7 @@ class Mixed:
             child.wait()
 
     def replicate(self, kind, node, *, may_fail=False):
-        """One pass of a node's replicator; its statistics."""
+        """Run one pass of a node's replicator; return its statistics."""
         if node == PEER:
             words = (f"/etc/swift/{kind}-{PEER}.conf", "once", "-v")
             output = run_peer(f"swift-{kind}-replicator", *words, swift_dir=self.etc)
@@ -191,7 +191,7 @@ class Mixed:
         return self.device(node) / f"{kind}s" / str(digest[0] >> (8 - PART_POWER)) / text[-3:] / text
 
     def state(self, kind, node, *names):
-        """What must be equal on both nodes: file name, rows, facts, shard ranges."""
+        """Return the state that must be equal on both nodes: file name, rows, info, shard ranges."""
         (path,) = self.folder(kind, node, *names).glob("*.db")
         connection = sqlite3.connect(path)
         try:
@@ -206,7 +206,7 @@ class Mixed:
 
 
 def _select(connection, query):
-    """Rows; what an old database of the peer lacks counts as empty."""
+    """Return the rows of a query; a table that an old database of the peer lacks counts as empty."""
     try:
         return connection.execute(query).fetchall()
     except sqlite3.OperationalError as error:
@@ -262,21 +262,21 @@ BOTH = pytest.mark.parametrize(
 
 
 @BOTH
-def test_a_missing_container_arrives_whole(mixed, source, target):
+def test_a_missing_container_is_replicated_completely(mixed, source, target):
     mixed.put_container(source, "c", **{"x-container-meta-color": "blue"})
     mixed.put_rows(source, "c", range(2, 12))
     mixed.put_rows(source, "c", (20,), "DELETE")
     assert mixed.replicate("container", source)["rsync"] == 1
     rows = mixed.assert_equal("container", "a", "c")[1]
     assert len(rows) == 11
-    # Each knows now that there is nothing to do.
+    # Each replicator has recorded that the databases are in sync.
     for node in (source, target):
         mixed.replicate("container", node)
         assert mixed.replicate("container", node)["no_change"] == 1
 
 
 @BOTH
-def test_rows_and_metadata_put_on_either_side_meet(mixed, source, target):
+def test_rows_and_metadata_of_both_sides_are_merged(mixed, source, target):
     for node in (source, target):
         mixed.put_container(node, "c")
     mixed.put_rows(source, "c", range(2, 12))
@@ -293,12 +293,12 @@ def test_rows_and_metadata_put_on_either_side_meet(mixed, source, target):
 
 
 @BOTH
-def test_a_copy_much_behind_is_exchanged_and_keeps_its_rows(mixed, source, target):
+def test_a_replica_far_behind_is_replaced_and_keeps_its_rows(mixed, source, target):
     for node in (source, target):
         mixed.put_container(node, "c")
     mixed.put_rows(source, "c", range(2, 32))
     mixed.put_rows(target, "c", (50, 51))
-    # The peer waits for an answer as many half milliseconds as it has rows; too late, it is still done.
+    # The peer's timeout is 0.5 ms per row; a request that times out is completed all the same.
     assert mixed.replicate("container", source, may_fail=source == PEER)["remote_merge"] == 1
     mixed.replicate("container", target)
     mixed.replicate("container", source)
@@ -306,7 +306,7 @@ def test_a_copy_much_behind_is_exchanged_and_keeps_its_rows(mixed, source, targe
 
 
 @BOTH
-def test_accounts_meet(mixed, source, target):
+def test_accounts_of_both_sides_are_merged(mixed, source, target):
     for node in (source, target):
         assert mixed.ask("account", node, "PUT", ("a",), {"x-timestamp": stamp(1)}).status == 201
     for node, names in ((source, ("c1", "c2")), (target, ("c3",))):
@@ -330,7 +330,7 @@ def test_accounts_meet(mixed, source, target):
 
 
 @BOTH
-def test_a_policy_conflict_ends_the_same_everywhere(mixed, source, target):
+def test_a_policy_conflict_is_resolved_alike_on_all_nodes(mixed, source, target):
     mixed.put_container(source, "c", 5, **{"x-backend-storage-policy-index": "1"})
     mixed.put_container(target, "c", 9, **{"x-backend-storage-policy-index": "0"})
     mixed.put_rows(target, "c", (12,))
@@ -370,7 +370,7 @@ def test_a_sharded_container_stays_sharded(mixed, source, target):
 
 
 @BOTH
-def test_shard_ranges_met_before_the_split(mixed, source, target):
+def test_shard_ranges_are_merged_before_the_split(mixed, source, target):
     for node in (source, target):
         mixed.put_container(node, "c")
     ranges = [
@@ -427,7 +427,7 @@ def test_account_databases_of_every_age(mixed, source, target, age):
 
 
 @pytest.mark.parametrize("kind", ["account", "container"])
-def test_a_server_of_the_peer_refuses_to_hear_of_losses_and_that_is_all(mixed, kind):
+def test_a_server_of_the_peer_rejects_reports_of_missing_databases_harmlessly(mixed, kind):
     connection = http.client.HTTPConnection("127.0.0.1", mixed.ports[kind, PEER], timeout=30)
     headers = {"X-Backend-Lost-Partitions": "true", "Content-Type": "application/json"}
     try:

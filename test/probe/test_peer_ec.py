@@ -49,18 +49,18 @@ class Mixed(LiveCluster):
         assert child.poll() is None, (self.plan.logs / f"peer-{port}.txt").read_text()
 
     def give_to_peer(self, *nodes):
-        """Let the peer's object server serve these nodes' devices."""
+        """Serve these nodes' devices by the peer's object server."""
         for node in nodes:
             self.kill(f"object-{node}")
             self.start_peer(node)
 
     def start_peer(self, node):
-        """Start the peer's object server on a node that none serves."""
+        """Start the peer's object server on a node without a server."""
         conf = self.plan.etc / "object-server" / f"{node}.conf"
         self._run_peer("swift-object-server", conf, self.plan.port("object", node))
 
     def by_peer(self, method, path, headers=None, body=None):
-        """A request to the peer's proxy."""
+        """Send a request to the peer's proxy."""
         connection = http.client.HTTPConnection(self.plan.ip, self.peer_port, timeout=60)
         try:
             merged = {"X-Auth-Token": self.token(), **(headers or {})}
@@ -90,20 +90,20 @@ def mixed(tmp_path_factory):
 
 @pytest.fixture(scope="module", params=["our object servers", "a mixture", "the peer's object servers"])
 def proxies(request, mixed):
-    """The two ways to send a request, over object servers of one kind or the other."""
+    """Both proxies, over object servers of one kind or the other."""
     mixed.give_to_peer(*{"a mixture": (1, 2), "the peer's object servers": (3, 4)}.get(request.param, ()))
     return {"ours": mixed.request, "theirs": mixed.by_peer}
 
 
 def facts(answer):
-    """What must not depend on who answers."""
+    """Return the parts of a response that must not depend on the server's kind."""
     names = ("etag", "content-length", "content-range", "last-modified", "accept-ranges", "x-timestamp")
     return answer.status, {n: answer.headers.get(n) for n in names}, hashlib.md5(answer.body).hexdigest()
 
 
 @pytest.mark.parametrize("writer", ["ours", "theirs"])
 @pytest.mark.parametrize("size", SIZES)
-def test_what_one_writes_both_read_alike(proxies, writer, size):
+def test_both_kinds_of_proxies_read_all_objects_alike(proxies, writer, size):
     body = random.Random(size).randbytes(size)
     path = f"c/{writer}-{size}"
     put = proxies[writer]("PUT", path, {"Content-Type": "text/plain"}, body)
@@ -121,7 +121,7 @@ def test_what_one_writes_both_read_alike(proxies, writer, size):
 
 
 @pytest.mark.parametrize("writer", ["ours", "theirs"])
-def test_conditions_posts_and_deletions_are_answered_alike(proxies, writer):
+def test_conditions_posts_and_deletions_get_equal_responses(proxies, writer):
     path, etag = f"c/cond-{writer}", hashlib.md5(b"x" * 100).hexdigest()
     assert proxies[writer]("PUT", path, {}, b"x" * 100).status == 201
     for headers in ({"If-None-Match": f'"{etag}"'}, {"If-Match": '"no"'}, {"If-None-Match": "*"}):
@@ -138,7 +138,7 @@ def test_conditions_posts_and_deletions_are_answered_alike(proxies, writer):
 
 
 @pytest.mark.parametrize("writer", ["ours", "theirs"])
-def test_listings_tell_the_same_of_objects_of_either(proxies, writer):
+def test_listings_describe_objects_of_both_kinds_alike(proxies, writer):
     body = b"z" * 12345
     proxies[writer]("PUT", f"c/row-{writer}", {}, body)
     for ask in proxies.values():

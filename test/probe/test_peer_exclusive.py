@@ -53,7 +53,7 @@ def mixed(request, tmp_path_factory):
 
 @pytest.mark.parametrize("policy", ["gold", "ec"])
 @pytest.mark.parametrize("size", BODIES)
-def test_changes_under_conditions_are_refused_and_change_nothing(mixed, policy, size):
+def test_conditional_changes_are_refused_and_change_nothing(mixed, policy, size):
     mixed.allow_weak_creation(False)
     path = f"{policy}/{size}-501"
     assert mixed.request("PUT", path, EXCLUSIVE, BODIES[size]).status == 501
@@ -85,7 +85,7 @@ def test_the_first_creator_wins_and_the_second_is_refused_where_the_weaker_rule_
 
 @pytest.mark.parametrize("size", BODIES)
 def test_a_checksum_in_a_trailer_is_stored_by_both_kinds(mixed, size):
-    """It is a footer; nodes of ours believe the proxy's MD5 beside it, the peer's compute it."""
+    """The checksum is a footer; our nodes accept the proxy's MD5 beside it, the peer's compute it."""
     body = BODIES[size]
     digest = base64.b64encode(crc32(body).to_bytes(4, "big")).decode()
     path = f"/gold/{size}-trailer"
@@ -105,12 +105,12 @@ def test_a_checksum_in_a_trailer_is_stored_by_both_kinds(mixed, size):
 
 
 def s3(live, method, path, body=b""):
-    """The answer to a signed request."""
+    """Return the response to a signed request."""
     return live.raw(method, path, signed_headers(method, f"http://{live.host}{path}", {}, body), body)
 
 
-def test_multipart_uploads_do_what_they_did_without_conditions(mixed):
-    """Parts are replaced, uploads completed and aborted; whether the weaker rule holds does not matter."""
+def test_multipart_uploads_work_without_conditions(mixed):
+    """Parts are replaced, uploads completed and aborted under either rule of creation."""
     for is_weak in (False, True):
         mixed.allow_weak_creation(is_weak)
         bucket = f"/multipart-{is_weak}".lower()

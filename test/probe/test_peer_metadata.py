@@ -12,21 +12,21 @@ from test.support.peer import PEER_BIN, needs_peer
 from tools.bench.contestants import Contestant
 
 pytestmark = [pytest.mark.peer, needs_peer]
-#: What the peer takes and we do not, and how we show it: readers of a broken line disagree about its end.
+#: Values that only the peer accepts, and how we return them: clients disagree about the end of such lines.
 BROKEN = {b"v\n w": b"v  w", b"v\n\tw": b"v \tw"}
 OBJECTS = [*LINES, (b"nul", b"v\0w"), *((b"broken", value) for value in BROKEN)]
-#: Without those that the peer does not take for UTF-8 here.
+#: Without values that the peer does not accept as UTF-8 here.
 ENTITIES = [line for line in OBJECTS if all(byte < 128 for byte in b"".join(line)) and line[0] != b"nul"]
 
 
 def lines_of(kind, pairs):
-    """Each pair as a line of its own; the number keeps the names apart."""
+    """Return a header line for each pair; a number makes the names unique."""
     return [b"X-%s-Meta-%d%s: %s" % (kind, i, name.title(), value) for i, (name, value) in enumerate(pairs)]
 
 
 @pytest.fixture(scope="module")
 def taken_over(tmp_path_factory):
-    """A cluster of ours on what the peer's servers wrote."""
+    """Our cluster on devices that the peer's servers wrote."""
     live = LiveCluster(tmp_path_factory.mktemp("taken") / "data")
     peer = Contestant("peer", live.plan, lambda kind, conf: [f"{PEER_BIN}/swift-{kind}-server", conf, "-v"])
     try:
@@ -47,7 +47,7 @@ def taken_over(tmp_path_factory):
 
 
 def shown(lines):
-    """The lines as we show them."""
+    """Return the lines as our servers return them."""
     for broken, mended in BROKEN.items():
         lines = [line.replace(broken, mended) for line in lines]
     return lines

@@ -32,7 +32,7 @@ pytestmark = [
 
 
 class Trio(Mixed):
-    """Three nodes of two devices; no daemon runs unless it is told to."""
+    """Three nodes of two devices; daemons run on request only."""
 
     def __init__(self, root, method):
         # The proxy is to write to a node as soon as it is back. One that it still avoids would get nothing,
@@ -77,7 +77,7 @@ class Trio(Mixed):
         self._peers.append(subprocess.Popen(words, stdin=subprocess.DEVNULL))
         for conf in (self.plan.etc / "object-server").glob("*.conf"):
             module = f"rsync_module = rsync://{self.plan.storage_ip}:{port}/{{device}}"
-            # The packed node has the option as well, and does not follow it.
+            # The packed node has the option as well, but ignores it.
             text = conf.read_text().replace("sync_method = ssync", f"sync_method = {self.method}\n{module}")
             conf.write_text(text)
 
@@ -96,7 +96,7 @@ class Trio(Mixed):
             self.restart(f"object-{node}")
 
     def replicate(self, node):
-        """One pass of the node's own replicator; what it says."""
+        """Run one pass of the node's own replicator; return its output."""
         if node != PEERS:
             return self.run_once("object-replicator", node)
         conf = self.plan.etc / "object-server" / f"{node}.conf"
@@ -124,7 +124,7 @@ class Trio(Mixed):
             self.deleted.add(name)
 
     def ask(self, method, node, path):
-        """Ask the object server of a ring's node."""
+        """Send a request to the object server of a ring's node."""
         answer = self.raw(method, f"/{node.device}/{path}", port=node.port)
         assert answer.status in (200, 404), (node, answer)
         return answer
@@ -133,18 +133,18 @@ class Trio(Mixed):
         return pickle.loads(self.ask("REPLICATE", node, part).body)
 
     def number(self, node):
-        """The number of a ring's node in the plan."""
+        """Return the number of a ring's node in the plan."""
         return next(n for n in self.plan.node_numbers() if self.plan.port("object", n) == node.port)
 
     def differing(self, numbers):
-        """The partitions of which the primaries among some nodes have different objects."""
+        """Return the partitions whose primaries among these nodes have different objects."""
         parts = range(2**6)
         of = {part: [n for n in self.ring.primaries(part) if self.number(n) in numbers] for part in parts}
         found = {part: [self.hashes(node, part) for node in nodes] for part, nodes in of.items()}
         return [part for part, hashes in found.items() if any(each != hashes[0] for each in hashes)]
 
-    def strangers(self):
-        """The partitions with objects on devices that are not their primaries."""
+    def misplaced_partitions(self):
+        """Return the partitions with objects on devices that are not their primaries."""
         nodes = [node for node in self.ring.devices if node]
         return [
             (node.device, part)
@@ -155,7 +155,7 @@ class Trio(Mixed):
         ]
 
     def compare(self):
-        """Every primary has every object as it was acknowledged."""
+        """Fail unless every primary has every object as it was acknowledged."""
         hasher = PathHasher(b"", b"test")
         for name in {*self.bodies, *self.deleted}:
             part = self.ring.partition_of(hasher.digest("AUTH_test", "c", name))
@@ -170,7 +170,7 @@ class Trio(Mixed):
 
 
 @pytest.mark.parametrize("method", ["rsync", "ssync"])
-def test_three_kinds_of_nodes_bring_each_other_what_they_missed(tmp_path, method):
+def test_three_kinds_of_nodes_replicate_missed_changes_to_each_other(tmp_path, method):
     live = Trio(tmp_path / "c", method)
     try:
         live.start()
@@ -184,7 +184,7 @@ def test_three_kinds_of_nodes_bring_each_other_what_they_missed(tmp_path, method
             for node in (PEERS, FILES, PACKED):
                 live.replicate(node)
         assert live.differing((PEERS, FILES, PACKED)) == []
-        assert live.strangers() == []
+        assert live.misplaced_partitions() == []
         conf = live.plan.etc / "object-server"
         run_peer("swift-object-auditor", conf / f"{PEERS}.conf", "once", "-v", swift_dir=live.plan.etc)
         for node in (FILES, PACKED):

@@ -1,4 +1,4 @@
-"""The peer's ``swift-recon`` understands what our storage servers tell."""
+"""The peer's ``swift-recon`` understands the recon responses of our storage servers."""
 
 import pytest
 
@@ -22,14 +22,14 @@ def nodes(tmp_path):
     made.stop()
 
 
-#: All but ``--md5``, which takes for granted that a server's swift.conf is in /etc/swift.
+#: All but ``--md5``, which requires that a server's swift.conf is in /etc/swift.
 CHECKS = (
     "--async --replication --reconstruction --auditor --updater --expirer --unmounted --diskusage "
     "--loadstats --quarantined --sockstat --driveaudit --validate-servers --time --swift-versions"
 )
 
 
-def test_swift_recon_understands_every_answer(nodes):
+def test_swift_recon_understands_every_response(nodes):
     (nodes.root / "node0/sda/.ismount").touch()
     (nodes.root / "node1/sdb/quarantined/objects/abc").mkdir(parents=True)
     command = ("swift-recon", "object", "--verbose", *CHECKS.split())

@@ -82,7 +82,7 @@ class MixedNodes(Nodes):
         self._children.append(subprocess.Popen(words, stdin=subprocess.DEVNULL))
 
     def ours(self, node, daemon="object-replicator"):
-        """One pass of our daemon for a node; what it said and what recon has."""
+        """Run one pass of our daemon for a node; return its output and recon data."""
         command = [
             sys.executable,
             "-m",
@@ -97,7 +97,7 @@ class MixedNodes(Nodes):
         return done.stdout + done.stderr, self.recon(node)
 
     def peer_s(self, node, daemon="swift-object-replicator"):
-        """The same of the peer's."""
+        """Run one pass of the peer's daemon for a node; return its output and recon data."""
         said = run_peer(daemon, f"/etc/swift/node{node}.conf", "once", "-v", swift_dir=self.etc)
         return said, self.recon(node)
 
@@ -159,7 +159,7 @@ def test_each_replicator_finds_nothing_to_do_after_the_other(make, method):
     said, facts = nodes.ours(OURS)
     assert facts["replication_stats"]["failure"] == 0, said
     assert_equal(nodes, said)
-    # The peer's, for its node and for ours. It does not see records.
+    # The peer's replicator runs for its node and for ours. It does not see packed records.
     for node in (PEERS,) if nodes.packed else (PEERS, OURS):
         said, facts = nodes.peer_s(node)
         stats = facts["replication_stats"]
@@ -178,7 +178,7 @@ def test_each_replicator_finds_nothing_to_do_after_the_other(make, method):
 
 @pytest.mark.parametrize("method", ["rsync", "ssync"])
 @pytest.mark.parametrize("by_us", [True, False], ids=["by us", "by the peer"])
-def test_a_handoff_goes_home_to_a_server_of_the_other_kind(make, method, by_us):
+def test_a_handoff_is_reverted_to_a_server_of_the_other_kind(make, method, by_us):
     def rings(nodes):
         nodes.write_rows("object", [(1, "sdb")] if by_us else [(0, "sda")])
         for node, device in ((0, "sda"), (1, "sdb")):
@@ -218,15 +218,15 @@ def test_a_handoff_stays_where_rsync_does_not_reach_a_packed_node(make, by_us):
 
 
 def table_of_both(nodes, home):
-    """A ring of one replica on the home node, in which the other device stands as well."""
+    """Write a ring of one replica on the primary node that has the other device, too."""
     records = tuple(record(node, nodes.ports[node], device) for node, device in ((0, "sda"), (1, "sdb")))
-    # The last partitions are the other one's, so that it is a device of the ring.
+    # The last partitions belong to the other device, so that the ring contains it.
     row = array("H", [home] * 12 + [1 - home] * 4)
     save_table(RingTable(records=records, rows=(row,), part_shift=28), str(nodes.etc / "object.ring.gz"))
 
 
 def golden_archives(nodes):
-    """The golden tree: its first device on our node, the others on the peer's; their names by index."""
+    """Unpack the golden tree, its first device on our node; return the names by index."""
     tree = json.loads((GOLDEN / "tree-ec42.json").read_text())
     devices = [primary["device"] for primary in tree["primaries"]]
     unpack(GOLDEN / "tree-ec42.tar.gz", nodes.root / "node1")
@@ -238,7 +238,7 @@ def golden_archives(nodes):
     return devices
 
 
-def test_archives_on_our_node_that_belong_to_the_peer_s_go_home_committed_or_not(make):
+def test_misplaced_archives_are_reverted_to_the_peer_committed_or_not(make):
     devices = []
     nodes = make("rsync", lambda nodes: devices.extend(golden_archives(nodes)))
     own, home = nodes.root / "node0" / devices[0], nodes.root / "node1" / devices[3]
@@ -258,7 +258,7 @@ def test_archives_on_our_node_that_belong_to_the_peer_s_go_home_committed_or_not
     assert list(own.glob("objects-1/8/*/*/*#3#d.data")) == [], said
 
 
-def test_our_reconstructor_rebuilds_an_archive_on_the_peer_s_device_from_the_peer_s_archives(make):
+def test_our_reconstructor_rebuilds_an_archive_from_and_on_devices_of_the_peer(make):
     devices = []
     nodes = make("rsync", lambda nodes: devices.extend(golden_archives(nodes)))
     before = nodes.hashes(PEERS, devices[3], 8, policy=1)
@@ -277,6 +277,6 @@ def test_our_reconstructor_rebuilds_an_archive_on_the_peer_s_device_from_the_pee
     for suffix, found in after.items():
         assert found.get(None) == before[suffix].get(None), said
     assert facts["object_reconstruction_last"] > 0
-    # The peer's has nothing left to do for this device.
+    # The peer's reconstructor has nothing left to do for this device.
     said, _facts = nodes.peer_s(OURS, "swift-object-reconstructor")
     assert nodes.hashes(PEERS, devices[3], 8, policy=1) == after, said

@@ -1,4 +1,4 @@
-"""Buckets of the peer's s3api taken over by ours, changed and given back: one cluster, served in turns."""
+"""Buckets of the peer's s3api are taken over, changed and given back on one cluster."""
 
 from contextlib import contextmanager
 from functools import partial
@@ -27,7 +27,7 @@ ACL_SECTION = "[filter:s3api]\nuse = egg:swift#s3api\ns3_acl = true\n"
 
 
 class Turns:
-    """One cluster, served by the peer or by us."""
+    """One cluster, served alternately by the peer and by us."""
 
     def __init__(self, root, options):
         proxy_port, cache_port = free_ports(2)
@@ -89,7 +89,7 @@ def finish(s3, where, parts):
 
 
 def write(s3, name):
-    """What one side leaves for the other: an object, a multipart one, an upload that goes on, versions."""
+    """Write an object, a multipart object, an open upload and versions for the other side."""
     s3.put_object(Bucket="taken", Key=f"{name}-plain", Body=name.encode(), Metadata={"by": name})
     etag = finish(s3, *begin(s3, f"{name}-big"))
     going_on = begin(s3, f"{name}-later")
@@ -101,7 +101,7 @@ def write(s3, name):
 
 
 def read(s3, left):
-    """All of it is there for the other side, who finishes, restores and removes."""
+    """Check that the other side reads, completes, restores and removes all of it."""
     name = left["name"]
     got = s3.get_object(Bucket="taken", Key=f"{name}-plain")
     assert (got["Body"].read(), got["Metadata"]) == (name.encode(), {"by": name})
@@ -133,7 +133,7 @@ def turns(tmp_path, request):
     return Turns(tmp_path, request.param)
 
 
-def test_a_bucket_goes_over_and_back(turns):
+def test_a_bucket_is_taken_over_and_given_back(turns):
     with turns.peer() as s3:
         s3.create_bucket(Bucket="taken")
         s3.create_bucket(Bucket="kept")
@@ -155,7 +155,7 @@ def test_a_bucket_goes_over_and_back(turns):
         s3.delete_bucket(Bucket="taken")
 
 
-def test_an_object_of_another_class_is_one_of_parts_to_the_peer(tmp_path):
+def test_the_peer_reads_an_object_of_another_class_as_a_multipart_object(tmp_path):
     turns = Turns(tmp_path, "[filter:s3api]\nuse = egg:swift#s3api\nstorage_classes = COLD:ec\n")
     with turns.ours() as s3:
         for bucket in ("classes", "kept"):

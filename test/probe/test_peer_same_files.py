@@ -1,4 +1,4 @@
-"""The peer's servers and ours on the very same databases: each serves what the other wrote.
+"""The peer's servers and ours on the same databases: each serves rows that the other wrote.
 
 Both run at the same time on one device (ours sees it through a link), as no operator would have it, but as it
 is one after the other when a node is taken over and given back. Locks, pending files, journals and triggers
@@ -26,7 +26,7 @@ BOTH = pytest.mark.parametrize(("writer", "reader"), [(PEER, OURS), (OURS, PEER)
 
 
 class Shared(Mixed):
-    """Both sides' servers on the peer's device."""
+    """Servers of both kinds on the peer's device."""
 
     def __init__(self, root):
         super().__init__(root)
@@ -34,7 +34,7 @@ class Shared(Mixed):
         self.device(OURS).symlink_to(self.device(PEER))
 
     def get(self, kind, node, names, query="?format=json"):
-        """Status, the facts in the headers, and the rows."""
+        """Return status, the info headers, and the rows."""
         part = HASHER.digest(*names)[0] >> (8 - PART_POWER)
         connection = http.client.HTTPConnection("127.0.0.1", self.ports[kind, node], timeout=30)
         try:
@@ -91,7 +91,7 @@ def assert_both_say_the_same(shared, kind, *names):
 @BOTH
 def test_containers_are_served_by_the_other(shared, writer, reader):
     shared.put_container(writer, "c", **{"x-container-meta-color": "blue"})
-    # Rows that nobody merged are in a file of their own.
+    # Rows that are not merged yet are in a separate file.
     shared.put_rows(writer, "c", range(2, 12))
     _status, headers, rows = shared.get("container", reader, ("a", "c"))
     assert (headers["x-container-object-count"], headers["x-container-meta-color"]) == ("10", "blue")

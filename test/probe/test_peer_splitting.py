@@ -1,4 +1,4 @@
-"""What the peer's object server does while partitions are being split, of which our guide warns."""
+"""The peer's object server during a part power increase; our guide warns about this behaviour."""
 
 import subprocess
 
@@ -35,7 +35,7 @@ def growing(tmp_path):
 
 
 def moving():
-    """The name of an object that moves when partitions are split."""
+    """Return the name of an object whose partition changes with the part power."""
     return next(f"o{n}" for n in range(99) if part_of(f"o{n}", POWER) != part_of(f"o{n}", POWER + 1))
 
 
@@ -55,5 +55,5 @@ def test_the_peer_links_before_the_increase_and_keeps_partitions_apart_after_it(
     growing.write_ring()
     assert put(growing, name, b"second", POWER + 1) == 201
     assert growing.get(name, POWER + 1) == b"second"
-    # A proxy whose ring is some seconds older reads this.
+    # A proxy with a ring some seconds older reads this object.
     assert growing.get(name, POWER) == b"first"

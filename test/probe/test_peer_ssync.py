@@ -58,7 +58,7 @@ pytestmark = [
 
 
 def name_in(partition, stem):
-    """A name of ``/AUTH_a/c`` that begins with ``stem`` and lies in a partition of rings of 16."""
+    """Return an object name in ``/AUTH_a/c`` that begins with ``stem``, in a partition of rings of 16."""
     names = (f"{stem}-{number}" for number in itertools.count())
     return next(name for name in names if HASHER.digest("AUTH_a", "c", name)[0] >> 4 == partition)
 
@@ -101,7 +101,7 @@ class Nodes:
         builder.write_ring(str(self.etc / f"{name}.ring.gz"))
 
     def write_rows(self, name, devices):
-        """A ring whose every partition lies on ``devices``, in this order."""
+        """Write a ring that assigns every partition to ``devices``, in this order."""
         records = tuple(
             record(number, self.ports[node], device) for number, (node, device) in enumerate(devices)
         )
@@ -183,10 +183,10 @@ def nodes(tmp_path):
     made.stop()
 
 
-def test_the_peer_s_replicator_brings_us_everything_it_has(nodes):
+def test_the_peer_s_replicator_pushes_everything_to_our_node(nodes):
     nodes.write_ring("object", 2, [(0, "sda"), (1, "sdb")])
     nodes.start()
-    # Nothing is dated ahead of the servers' clocks.
+    # No timestamp is ahead of the servers' clocks.
     now = time.time() - 300
     for number in range(40):
         path = f"/sda/{number % 3}/AUTH_a/c/{name_in(number % 3, f'o{number}')}"

@@ -1,4 +1,4 @@
-"""Our tools and the peer's print the same about the same rings, files, databases and servers."""
+"""Our tools and the peer's print the same output for the same rings, files, databases and servers."""
 
 import json
 import re
@@ -35,7 +35,7 @@ DEVICES = (
 
 
 def peer(etc, name, *words):
-    """The peer's exit code and what it prints, errors apart."""
+    """Return the exit code, output and errors of a command of the peer."""
     shutil.rmtree(etc / "hidden-etc" / "swift", ignore_errors=True)
     done = subprocess.run(
         peer_command(name, *words, swift_dir=etc),
@@ -100,7 +100,7 @@ def test_get_nodes(etc, words):
     ],
     ids=" ".join,
 )
-def test_get_nodes_refuses_with_the_same_words(etc, words):
+def test_get_nodes_has_the_same_error_messages(etc, words):
     words = ["-d", str(etc), *(word.format(etc=etc) for word in words)]
     done = run("swift-get-nodes", *words)
     assert (done.returncode, done.stderr) == (1, peer_errors(etc, "swift-get-nodes", *words))
@@ -119,7 +119,7 @@ def peer_errors(etc, name, *words):
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """An object with a POST, a tombstone, and databases, as our servers write them: names → paths."""
+    """Write an object with a POST, a tombstone, and databases by our servers: names → paths."""
     root = tmp_path_factory.mktemp("files")
     requests = {
         "object": [
@@ -212,7 +212,7 @@ def test_info_tools(etc, files, words):
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    """Two nodes of all servers with recon files that say something."""
+    """Two nodes of all servers with recon files that have content."""
     root = tmp_path_factory.mktemp("recon")
     nodes = [ToolNode(root / name) for name in ("one", "two")]
     for number, node in enumerate(nodes, 1):
@@ -296,7 +296,7 @@ def test_recon(cluster, words):
     assert (mine[0], same_always(mine[1])) == (theirs[0], same_always(theirs[1]))
 
 
-def test_recon_of_servers_that_do_not_answer_goes_on(cluster, tmp_path):
+def test_recon_continues_after_servers_that_do_not_respond(cluster, tmp_path):
     shutil.copytree(cluster[0].etc, tmp_path / "etc")
     make_rings(tmp_path / "etc", [("127.0.0.1", 1, "sda")], replicas=1, names=("object",))
     done = run("swift-recon", "--all", "-p", "gold", "--swiftdir", tmp_path / "etc")

@@ -1,4 +1,4 @@
-"""An administrator deletes an account of a live cluster: what it held goes, also when nodes were down."""
+"""The reaper removes the content of a deleted account, also when nodes were down."""
 
 import pytest
 
@@ -17,12 +17,12 @@ def cluster(tmp_path):
 
 
 def living(cluster):
-    """What is stored of objects but tombstones."""
+    """Return the stored object files except tombstones."""
     return [each for each in cluster.stored(suffix="") if not each.name.endswith(".ts")]
 
 
 @pytest.mark.long
-def test_a_deleted_account_is_emptied_by_the_daemons_though_servers_were_dead(cluster):
+def test_a_deleted_account_is_emptied_although_servers_were_dead(cluster):
     for policy in ("gold", "ec"):
         for number in range(3):
             container = f"{policy}{number}"
@@ -42,7 +42,7 @@ def test_a_deleted_account_is_emptied_by_the_daemons_though_servers_were_dead(cl
     )
     for name in dead:
         cluster.restart(name)
-    # Containers whose replica was dead list again when replication has told it.
+    # A container replica that was down lists the objects again after replication.
     cluster.await_true(
         lambda: (
             cluster.raw("HEAD", ACCOUNT, admin).status == 410
@@ -55,7 +55,7 @@ def test_a_deleted_account_is_emptied_by_the_daemons_though_servers_were_dead(cl
 
 
 def containers_of(cluster, node):
-    """How many containers the account's replica on a node lists; 0 when it has none."""
+    """Return the number of containers that the account's replica on a node lists."""
     count = 0
     for path in cluster.device_path(node).glob("accounts/*/*/*/*.db"):
         found = rows_of(path, "SELECT container_count FROM account_stat WHERE account = 'AUTH_test'")

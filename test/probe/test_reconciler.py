@@ -19,7 +19,7 @@ def cluster(tmp_path):
 
 
 def only(cluster, *alive):
-    """Container servers of these nodes answer, the others do not; the proxy knows nothing of before.
+    """Run the container servers of these nodes only, with a proxy that has no recorded errors.
 
     Daemons rest until all servers answer, because those of one side would reach the other.
     """
@@ -41,7 +41,7 @@ def put(cluster, name, body):
 
 
 def rows(cluster, account):
-    """For each database of an account's containers, name → policy of what is not deleted."""
+    """Return name → policy of the rows that are not deleted, for each container database of an account."""
     found = []
     for path in cluster.files("containers/*/*/*/*.db"):
         if rows_of(path, "SELECT account FROM container_info") == [(account,)]:
@@ -51,7 +51,7 @@ def rows(cluster, account):
 
 
 @pytest.mark.long
-def test_objects_of_both_sides_come_to_rest_in_one_policy(cluster):
+def test_objects_of_both_sides_end_in_one_policy(cluster):
     only(cluster, 1, 2)
     assert cluster.request("PUT", "c", headers={"X-Storage-Policy": "gold"}).status == 201
     for name in ("a1", "a2", "a3", "gone-a", "both"):

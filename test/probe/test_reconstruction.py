@@ -1,4 +1,4 @@
-"""Reconstructors among real processes: a wiped device is rebuilt, a rotten archive is made anew."""
+"""Reconstructors as real processes: they rebuild wiped devices and damaged archives."""
 
 import os
 
@@ -19,14 +19,14 @@ def cluster(tmp_path_factory):
 
 
 def archives(cluster):
-    """(node, name of the object's directory, index) → bytes of every archive."""
+    """Return (node, name of the object's directory, index) → bytes of every archive."""
     return {
         (cluster.node_of(each), each.hash, each.name.split("#")[1]): each.body()
         for each in cluster.stored(policy=1)
     }
 
 
-def test_a_wiped_device_has_the_same_archives_again(cluster):
+def test_a_wiped_device_gets_the_same_archives_back(cluster):
     bodies = {f"coded/o{number}": os.urandom(700 * number) for number in range(25)}
     for name, body in bodies.items():
         assert cluster.request("PUT", name, body=body).status == 201
@@ -42,10 +42,12 @@ def test_a_wiped_device_has_the_same_archives_again(cluster):
     assert "Traceback" not in cluster.log_text()
 
 
-def test_a_rotten_archive_is_found_by_the_auditor_and_rebuilt(cluster):
+def test_a_damaged_archive_is_found_by_the_auditor_and_rebuilt(cluster):
     body = os.urandom(300_000)
     assert cluster.request("PUT", "coded/rot", body=body).status == 201
     before = archives(cluster)
-    cluster.rot(next(each for each in cluster.stored(policy=1) if len(each.body()) > 100_000), 100_000)
+    cluster.corrupt_and_audit(
+        next(each for each in cluster.stored(policy=1) if len(each.body()) > 100_000), 100_000
+    )
     cluster.await_true(lambda: archives(cluster) == before, "the archive is whole again", AWAIT_S)
     assert cluster.request("GET", "coded/rot").body == body

@@ -64,7 +64,7 @@ class Growing:
 
 
 def tree(root):
-    """Files below the devices by path and inode, without what is nobody's data."""
+    """Return the data files below the devices by path and inode."""
     found = {}
     for path in sorted((root / "dev").rglob("objects/*/*/*/*")):
         found[str(path.relative_to(root))] = path.stat().st_ino
@@ -76,7 +76,7 @@ def places(found):
 
 
 def shapes(found):
-    """Which names are names of the same file."""
+    """Return the groups of names that are hard links to the same file."""
     by_inode = {}
     for name, inode in found.items():
         by_inode.setdefault(inode, set()).add(name)
@@ -133,7 +133,7 @@ def test_objects_are_readable_at_every_step(growing_either_way):
     live = [f"o{number}" for number in range(COUNT) if number % 4 != 3]
     nothing = growing.relinker("relink")
     assert nothing.returncode == 2, "no policy is being increased"
-    # The log goes to syslog; the terminal says as well which ring is missing.
+    # The log goes to syslog; the terminal names the missing ring, too.
     assert "swift-object-relinker: no ring here is prepared" in nothing.stderr
     prepare_increase(growing.builder)
     growing.write_ring()
@@ -165,8 +165,8 @@ def test_objects_are_readable_at_every_step(growing_either_way):
     assert growing.relinker("cleanup").returncode == 2
 
 
-def test_what_is_written_meanwhile_is_there_afterwards(growing_in_any_way):
-    """Writers never stop while the power is increased; a proxy would turn to the new ring as they do."""
+def test_objects_written_during_the_increase_are_kept(growing_in_any_way):
+    """Writers continue during the increase and switch to the new ring as a proxy does."""
     growing = growing_in_any_way
     fill(growing)
     growing.server.kill()
@@ -205,7 +205,7 @@ def test_what_is_written_meanwhile_is_there_afterwards(growing_in_any_way):
     assert {name: growing.get(name, POWER + 1) for name in written} == written
 
 
-def test_another_file_in_the_next_place_is_an_error_unless_clobbered(growing):
+def test_a_different_file_at_the_new_path_is_an_error_unless_clobbered(growing):
     assert growing.put("o1", b"old", POWER) == 201
     prepare_increase(growing.builder)
     growing.write_ring()
@@ -255,7 +255,7 @@ def test_the_peers_relinker_does_the_same(growing, tmp_path):
 
 @pytest.fixture
 def coded(tmp_path):
-    """A cluster with files: of a record there is no other one of the same name."""
+    """A cluster with files: packed records cannot have a second name."""
     cluster = LiveCluster(tmp_path / "aio", nodes=3, ec="2+1", proxy_workers=0, packed=False)
     try:
         cluster.start()
@@ -266,7 +266,7 @@ def coded(tmp_path):
 
 
 def ring_step(cluster, *steps):
-    """Change the ring of the coded policy, and have everybody who reads it begin with the new one."""
+    """Change the ring of the erasure coded policy, and restart all processes that read it."""
     builder = str(cluster.plan.etc / "object-1.builder")
     for step in (*steps, "write_ring"):
         done = run("swift-ring-builder", builder, step)
@@ -287,10 +287,10 @@ def relink_all(cluster, action, *more, code=0):
         assert "Traceback" not in done.stderr, done.stderr
 
 
-def test_an_archive_in_the_next_place_that_is_another_is_an_error_unless_clobbered(coded):
+def test_a_different_archive_at_the_new_path_is_an_error_unless_clobbered(coded):
     assert coded.request("PUT", "c/o", body=b"x" * 5000).status == 201
     for node in coded.plan.node_numbers():
-        # They would find the other file, and quarantine it.
+        # Auditors would find the other file, and quarantine it.
         coded.kill(f"daemons-{node}")
     ring_step(coded, "prepare_increase_partition_power")
     power = coded.plan.part_power

@@ -1,4 +1,4 @@
-"""One node of a live cluster goes to the packed engine and back, under load and with kills."""
+"""One node of a live cluster switches to the packed engine and back, under load and with kills."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from test.support.cluster import LiveCluster
 
 pytestmark = pytest.mark.process
 
-#: Of bodies that are packed, and of one that is not.
+#: Sizes of bodies that are packed, and of one that is not.
 SIZES = (0, 10, 3000, 70_000, 1_200_000)
 COUNT = 40
 
@@ -28,7 +28,7 @@ def body_of(name, version=0):
 
 
 class Load(threading.Thread):
-    """Changes objects of its own until it is told to end; remembers what each must be."""
+    """Changes its own objects until it is stopped; records the expected state of each."""
 
     def __init__(self, cluster):
         super().__init__(daemon=True)
@@ -55,7 +55,7 @@ class Load(threading.Thread):
 
 
 class Node:
-    """Node 1 of a cluster, with a swift.conf of its own."""
+    """Node 1 of a cluster, with its own swift.conf."""
 
     def __init__(self, cluster):
         self.cluster = cluster
@@ -100,7 +100,7 @@ class Node:
         return self.state()["packed"] != before
 
     def get(self, name):
-        """The object as this node alone has it."""
+        """Return the object as this node's server has it."""
         hasher = PathHasher(b"", b"test")
         partition = self.view.partition_of(hasher.digest("AUTH_test", "c", name))
         path = f"/{self.cluster.plan.device(1)}/{partition}/AUTH_test/c/{name}"
@@ -121,7 +121,7 @@ def cluster(tmp_path):
 
 
 @pytest.mark.long
-def test_a_node_goes_to_the_packed_engine_and_back_under_load_and_kills(cluster):
+def test_a_node_switches_to_the_packed_engine_and_back_under_load_and_kills(cluster):
     cluster, node = cluster
     assert cluster.request("PUT", "c").status == 201
     names = [f"s{number}" for number in range(COUNT)]
@@ -152,7 +152,7 @@ def test_a_node_goes_to_the_packed_engine_and_back_under_load_and_kills(cluster)
     assert node.repack("--to", "files")["removed"] == [cluster.plan.device(1)]
     assert not (cluster.device_path(1) / "packed").exists()
     for name, body in load.bodies.items():
-        # This node may have missed the last one while it was restarted.
+        # This node may have missed the last change during its restart.
         assert cluster.request("GET", f"c/{name}", {"X-Newest": "true"}).body == body
 
 

@@ -1,4 +1,4 @@
-"""Short restarts of one storage server at a time are no outage: writes succeed, what was written is read."""
+"""Writes and reads succeed while storage servers are restarted one at a time."""
 
 import os
 import random
@@ -24,7 +24,7 @@ def restless(tmp_path_factory):
 
 
 class Writer(threading.Thread):
-    """Writes objects one after the other and reads each at once."""
+    """Writes objects one after the other and reads each back immediately."""
 
     def __init__(self, cluster, container, number, stop):
         super().__init__()
@@ -51,7 +51,7 @@ class Writer(threading.Thread):
 
 
 def write_while_servers_die(cluster, container, kinds):
-    """Kill and start again one server after the other; the writers."""
+    """Kill and restart one server after the other; return the writers."""
     stop = threading.Event()
     writers = [Writer(cluster, container, number, stop) for number in range(WRITERS)]
     chooser = random.Random(11)
@@ -61,10 +61,10 @@ def write_while_servers_die(cluster, container, kinds):
         for _ in range(KILLS):
             name = f"{chooser.choice(kinds)}-{chooser.randint(1, 4)}"
             cluster.kill(name)
-            # The pause is the fault: for that long the server is away.
+            # The pause is the fault: the server is down for this long.
             time.sleep(0.5)
             cluster.restart(name)
-            # Servers of tests start at once; a real one needs half a second more.
+            # Test servers start at once; production servers need half a second more.
             time.sleep(0.8)
     finally:
         stop.set()
@@ -76,7 +76,7 @@ def write_while_servers_die(cluster, container, kinds):
 @pytest.mark.long
 @pytest.mark.parametrize("kinds", [("object",), ("object", "container", "account")], ids=["objects", "all"])
 @pytest.mark.parametrize("policy", ["gold", "ec"])
-def test_writes_go_on_while_servers_restart(restless, policy, kinds):
+def test_writes_continue_while_servers_restart(restless, policy, kinds):
     container = f"{policy}-{len(kinds)}"
     assert restless.request("PUT", container, {"X-Storage-Policy": policy}).status == 201
     writers = write_while_servers_die(restless, container, kinds)
@@ -86,7 +86,7 @@ def test_writes_go_on_while_servers_restart(restless, policy, kinds):
     if policy == "gold":
         assert puts[201] >= 0.99 * puts.total(), puts
     else:
-        # This code needs all archives: what a dying node was sent is lost with it.
+        # This code needs all archives: the archive sent to a dying node is lost with it.
         assert puts.total() - puts[201] <= KILLS * WRITERS, puts
         assert puts[201] >= 0.9 * puts.total(), puts
     for writer in writers:

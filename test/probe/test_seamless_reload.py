@@ -32,12 +32,12 @@ def server(tmp_path):
 
 
 def workers_of(pid):
-    """The children of a process."""
+    """Return the pids of a process's children."""
     return set(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
 
 
 class Ready:
-    """Listens where a server tells those who reload it that it is ready."""
+    """Listens on the socket where a reloaded server reports that it is ready."""
 
     def __init__(self, pid):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -62,7 +62,7 @@ def reload(server):
 
 
 def begun_upload(server):
-    """A connection on which a worker has half of an object."""
+    """Return a connection with a half-sent upload to a worker."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     connection.putrequest("PUT", "/sda/1/a/c/slow")
     for name, value in (
@@ -109,7 +109,7 @@ def test_no_request_is_lost_under_load(server):
     assert "Traceback" not in (server.root / "log").read_text()
 
 
-def test_a_slow_upload_ends_in_the_worker_in_which_it_began(server):
+def test_a_slow_upload_is_finished_by_the_worker_that_began_it(server):
     connection = begun_upload(server)
     before = workers_of(server.process.pid)
     reload(server)
@@ -125,7 +125,7 @@ def test_a_slow_upload_ends_in_the_worker_in_which_it_began(server):
     assert server.ask("GET", "/sda/1/a/c/slow").body == b"halfhalf"
 
 
-def test_a_configuration_that_is_no_good_changes_nothing(server):
+def test_an_invalid_configuration_changes_nothing(server):
     before = workers_of(server.process.pid)
     text = server.conf.read_text()
     server.conf.write_text(text.replace("pipeline = object-server", "pipeline = nosuch object-server"))
@@ -140,8 +140,8 @@ def test_a_configuration_that_is_no_good_changes_nothing(server):
     assert server.ask("GET", "/sda/1/a/c/o").status == 200
 
 
-def test_workers_go_on_when_the_next_image_cannot_start(server):
-    """The configuration check passes, and the new port is taken only afterwards."""
+def test_workers_continue_when_the_new_process_image_cannot_start(server):
+    """The new port is occupied only after the configuration check has passed."""
     before = workers_of(server.process.pid)
     text = server.conf.read_text()
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -166,7 +166,7 @@ def test_workers_go_on_when_the_next_image_cannot_start(server):
     )
 
 
-def test_a_hangup_frees_the_port_at_once_and_ends_when_all_is_answered(server):
+def test_sighup_frees_the_port_at_once_and_ends_after_all_responses(server):
     connection = begun_upload(server)
     os.kill(server.process.pid, signal.SIGHUP)
     LiveCluster.await_true(lambda: not _can_connect(server.port), "nobody listens")
@@ -210,7 +210,7 @@ def test_a_proxy_reloads_without_losing_a_request(own_cluster):
     assert own_cluster.pid("proxy") == pid
 
 
-#: A command of a release: it writes down its release and its interpreter when it starts.
+#: A command of a release: it logs its release and its interpreter when it starts.
 COMMAND = """\
 #!{bin}/python
 import sys
@@ -222,7 +222,7 @@ sys.exit({entry}())
 
 
 class Releases:
-    """Two environments of their own, and a link to the one in use."""
+    """Two installed releases, and a symlink to the one in use."""
 
     def __init__(self, root):
         self.root = root
@@ -257,7 +257,7 @@ class Releases:
 
 
 @pytest.mark.parametrize("way", ["current/bin/swift-init", "bin/swift-init"])
-def test_a_reload_executes_the_release_that_the_link_names_now(tmp_path, way):
+def test_a_reload_executes_the_release_that_the_symlink_names(tmp_path, way):
     server = LoneServer(tmp_path, "object")
     releases = Releases(tmp_path)
     (tmp_path / "bin").mkdir()
@@ -269,11 +269,11 @@ def test_a_reload_executes_the_release_that_the_link_names_now(tmp_path, way):
         assert releases.init(swift_init, "start") == [first, first]
         pid = int((tmp_path / "run/object-server.pid").read_text())
         releases.use("swift-2")
-        # swift-init itself, the check of the configuration, and the next image.
+        # swift-init itself, the check of the configuration, and the new process image.
         assert releases.init(swift_init, "reload-seamless") == [second] * 3
         assert f"{tmp_path}/swift-2/bin/python".encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
         assert server.ask("GET", "/healthcheck-of-nothing").status == 400
-        # And back, from an image that was executed by a reload.
+        # And back, from a process image that a reload executed.
         releases.use("swift-1")
         assert releases.init(swift_init, "reload-seamless") == [first] * 3
     finally:

@@ -1,4 +1,4 @@
-"""An object server with workers of its own for every port that the rings give it."""
+"""An object server with separate workers for every port of its devices in the rings."""
 
 import contextlib
 import http.client
@@ -20,12 +20,12 @@ from swift.ring.builder import RingBuilder
 from test.support.object_servers import LoadClient
 from test.support.processes import free_ports
 
-#: Where commands are installed: swift-reload knows servers by their names.
+#: The directory of installed commands: swift-reload identifies servers by command names.
 BIN = Path(sys.executable).parent
 
 
 def partition_of(name):
-    """The partition of ``/a/c/<name>`` in the rings below."""
+    """Return the partition of ``/a/c/<name>`` in the rings below."""
     return PathHasher(b"", b"s").digest("a", "c", name)[0] >> 6
 
 

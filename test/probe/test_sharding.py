@@ -1,4 +1,4 @@
-"""A container is split by real daemons, ours or the peer's, and both proxies show all of it all the time."""
+"""Real daemons, ours or the peer's, split a container; both proxies list all of it at every moment."""
 
 import json
 import re
@@ -56,14 +56,14 @@ def listed(cluster, query=""):
 
 
 def await_listing(cluster, wanted, query=""):
-    """Until whichever replica is asked answers what every replica is told in the end."""
+    """Wait until the listing shows the expected names, whichever replica serves it."""
     cluster.await_true(
         lambda: all(listed(cluster, query) == wanted for _ in range(2 * NODES)), f"it lists as {wanted}", 60
     )
 
 
 def root_files(cluster):
-    """The database files of the root on every node: two in a directory while it is being split."""
+    """Return the root's database files on every node: two in a directory during a split."""
     return [path for path in cluster.files("containers/*/*/*/*.db") if is_root(path)]
 
 
@@ -72,7 +72,7 @@ def is_root(path):
 
 
 def root_listings(cluster):
-    """How often container servers were asked to list the root; sharders ask for what is being audited."""
+    """Return the number of root listings that container servers served, without those of audits."""
     lines = [
         line for path in cluster.plan.logs.glob("container-*.log") for line in path.read_text().splitlines()
     ]
@@ -81,14 +81,14 @@ def root_listings(cluster):
 
 
 def is_split(cluster):
-    """Whether every replica of the root has one file, named by an epoch."""
+    """Return True if every replica of the root has one file, named by an epoch."""
     files = root_files(cluster)
     nodes = {path.parent for path in files}
     return len(files) == len(nodes) == NODES and all("_" in path.name for path in files)
 
 
 @pytest.fixture
-def surely_listing(cluster):
+def strongly_listing(cluster):
     """The same cluster with strong listings."""
     (conf,) = cluster.plan.etc.glob("proxy-server*.conf")
     text = conf.read_text()
@@ -100,8 +100,8 @@ def surely_listing(cluster):
 
 
 @pytest.mark.long
-def test_every_acknowledged_name_is_listed_while_a_container_is_split_and_servers_are_away(surely_listing):
-    cluster, there, turn = surely_listing, set(), 0
+def test_every_acknowledged_name_is_listed_during_a_split_without_some_servers(strongly_listing):
+    cluster, there, turn = strongly_listing, set(), 0
     fill(cluster)
     there.update(NAMES)
 
@@ -151,7 +151,7 @@ def test_a_container_is_split_under_load(cluster):
     print(f"split after {time.monotonic() - started_s:.1f} s, {len(more)} objects came meanwhile")
     wanted = sorted([*NAMES, *more])
     await_listing(cluster, wanted)
-    # From what the root says, and from what is remembered of it.
+    # From the root's response, and from the cached shard ranges.
     await_listing(cluster, ["o12", "o13", "o14"], "&limit=3&marker=o11")
     await_listing(cluster, ["o10", "o09", "o08", "o07"], "&limit=4&marker=o11&reverse=true")
     await_listing(cluster, wanted[12:31], "&marker=o11&end_marker=o31")
@@ -163,7 +163,7 @@ def test_a_container_is_split_under_load(cluster):
         is_whole = listed(cluster) == wanted == cluster.request("GET", "c").body.decode().split()
         return is_whole and root_listings(cluster) == asked
 
-    # As soon as its shards come to rest.
+    # As soon as no shard is being split or merged.
     cluster.await_true(is_listed_without_the_root, "the root is not asked again for its shards", 30)
     head = cluster.request("HEAD", "c").headers
     plain = cluster.request("GET", "c")
@@ -184,7 +184,7 @@ def test_a_container_is_split_under_load(cluster):
 
 
 @pytest.mark.parametrize("sharder", [pytest.param(who, marks=OF_THE_PEER) for who in ("ours", "peer")])
-def test_what_one_has_split_both_read(cluster, sharder):
+def test_both_kinds_of_servers_read_a_split_container(cluster, sharder):
     if sharder == "peer":
         for node in cluster.plan.node_numbers():
             cluster.kill(f"daemons-{node}")
@@ -227,7 +227,7 @@ def test_what_one_has_split_both_read(cluster, sharder):
 
 
 def rows_in(paths):
-    """How many objects each database has itself."""
+    """Return the number of object rows in each database itself."""
     return [
         count for path in paths for (count,) in rows_of(path, "SELECT COUNT(*) FROM object WHERE deleted = 0")
     ]
@@ -235,7 +235,7 @@ def rows_in(paths):
 
 @pytest.mark.long
 @pytest.mark.parametrize("sharder", ["ours", pytest.param("peer", marks=OF_THE_PEER)])
-def test_what_one_puts_together_again_both_read(cluster, sharder):
+def test_both_kinds_of_servers_read_a_collapsed_container(cluster, sharder):
     fill(cluster)
     cluster.await_true(lambda: is_split(cluster), "the container is split on every node", 120)
     await_listing(cluster, NAMES)

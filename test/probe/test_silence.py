@@ -1,4 +1,4 @@
-"""Servers that take connections and answer nobody, as ones that hang (cluster/health.py)."""
+"""Unresponsive servers: they accept connections but do not respond (cluster/health.py)."""
 
 import concurrent.futures
 import os
@@ -9,7 +9,7 @@ from swift.aio.make import make_cluster
 from test.support.cluster import LiveCluster
 
 LARGE = os.urandom(256 << 10)
-#: Longer than a client of this test waits: whoever waits for a node's timeout fails.
+#: Longer than the client's timeout in this test: a request that waits for a node's timeout fails.
 NODE_TIMEOUT_S = 120
 #: One server of each kind.
 STOPPED = ("object-1", "container-2", "account-3", "cache")
@@ -17,7 +17,7 @@ STOPPED = ("object-1", "container-2", "account-3", "cache")
 
 @pytest.fixture
 def cluster(tmp_path):
-    """One whose proxy, a single process, waits long for nodes."""
+    """A cluster whose proxy, a single process, has a long node timeout."""
     live = LiveCluster(tmp_path / "data", ec="2+1", proxy_workers=0)
     make_cluster(live.plan)
     conf = live.plan.etc / "proxy-server.conf"
@@ -29,7 +29,7 @@ def cluster(tmp_path):
 
 
 @pytest.mark.long
-def test_no_request_waits_until_a_silent_server_has_timed_out(cluster):
+def test_requests_fail_over_from_an_unresponsive_server_before_the_timeout(cluster):
     names = [f"{box}/o{number}" for box in ("gold", "ec") for number in range(12)]
     for box in ("gold", "ec"):
         assert cluster.request("PUT", box, {"X-Storage-Policy": box}).status == 201
@@ -55,7 +55,7 @@ def test_no_request_waits_until_a_silent_server_has_timed_out(cluster):
 
 
 @pytest.mark.long
-def test_a_silent_server_is_asked_again_when_it_answers(cluster):
+def test_an_unresponsive_server_is_used_again_when_it_responds(cluster):
     assert cluster.request("PUT", "gold").status == 201
     with cluster.stopped(*STOPPED):
         for number in range(8):

@@ -1,4 +1,4 @@
-"""The part power of rings is increased under load: all see the last version that was acknowledged."""
+"""A part power increase under load: all clients read the last acknowledged version."""
 
 import random
 import threading
@@ -16,14 +16,14 @@ BUILDERS = ("object", "object-1")
 
 
 class Client(threading.Thread):
-    """Changes objects of its own one after the other, and after each change asks for what it left."""
+    """Changes its own objects one after the other, and reads each back after its change."""
 
     def __init__(self, cluster, number):
         super().__init__(daemon=True)
         self.cluster = cluster
         self.draw = random.Random(number)
         self.names = [f"{policy}/{number}-{n}" for policy in POLICIES for n in range(6)]
-        #: name → body and metadata, None when it was deleted.
+        #: Name → body and metadata, None when it was deleted.
         self.left = {}
         self.faults = []
         self.changes = 0
@@ -86,20 +86,20 @@ def ring_step(cluster, step):
 
 
 def misplaced(cluster, power):
-    """Object files below partitions that are not theirs."""
+    """Return the object files below wrong partitions."""
     files = cluster.files("objects*/*/*/*/*")
     return [path for path in files if int(path.parts[-4]) != int(path.parts[-2][:8], 16) >> (32 - power)]
 
 
 @pytest.mark.long
-def test_nothing_stale_is_read_while_partitions_are_being_split(cluster):
+def test_no_stale_object_is_read_during_a_part_power_increase(cluster):
     clients = [Client(cluster, number) for number in range(4)]
     for client in clients:
         client.start()
     try:
         time.sleep(1)
         ring_step(cluster, "prepare_increase_partition_power")
-        # Who does not know of it yet links nothing; the guide says to wait.
+        # Servers with the old ring do not link; the guide says to wait.
         time.sleep(RELOAD_INTERVAL_S + 1)
         relink_all(cluster, "relink")
         ring_step(cluster, "increase_partition_power")

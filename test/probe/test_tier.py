@@ -1,6 +1,6 @@
-"""A cache tier under load: real servers of several devices and processes, whatever happens to the SSD.
+"""A cache tier under load: real servers of several devices and processes, with faults of the SSD.
 
-Every object has one writer, who knows what it must find: what it wrote last, or its absence. The clients
+Every object has one writer, which knows the expected state: its last write, or no object. The clients
 ask the object server itself, so nothing of what it says is hidden by other replicas.
 """
 
@@ -47,19 +47,19 @@ class TieredServer(LoneServer):
         self.conf.write_text(f"{self.base}{section}")
 
     def cache(self, *words):
-        """What ``swift-cache`` says; it works within this process, which is quicker."""
+        """Return the output of ``swift-cache``, run in this process because that is faster."""
         with contextlib.redirect_stdout(io.StringIO()) as said:
             assert cache_command(["--conf", str(self.conf), "--format", "json", *words]) == 0
         return json.loads(said.getvalue())
 
     def workers(self):
-        """The processes of the server, but for the first."""
+        """Return the pids of the server's processes except the first one."""
         pid = self.process.pid
         return set(Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
 
 
 class Client(threading.Thread):
-    """Changes objects of its own and reads them, until it is told to end."""
+    """Changes and reads its own objects until it is stopped."""
 
     def __init__(self, server, number, stop, *, may_fail=False):
         super().__init__(daemon=True)
@@ -78,7 +78,7 @@ class Client(threading.Thread):
         return f"/{DEVICES[name % 3]}/{name % 2}/a/c/{self.number}-{name}"
 
     def turn(self, name):
-        """One change, or none, and then a look."""
+        """Make one change or none, then read the object."""
         path, chance = self.path(name), self.chance.random()
         self.stamp += 1
         headers = {"X-Timestamp": f"{self.stamp:.5f}", "Content-Type": "text/plain"}
@@ -96,7 +96,7 @@ class Client(threading.Thread):
 
     def change(self, method, path, headers, body, wanted, name, after):
         before = self.known.get(name, {None})
-        # If no answer comes, either may be.
+        # Without a response, either state is possible.
         self.known[name] = before | after
         answer = self.server.ask(method, path, headers, body)
         if answer.status == wanted or (method == "DELETE" and answer.status == 404):
@@ -113,12 +113,12 @@ class Client(threading.Thread):
             self.wrong.append(f"GET {path}: {answer.status}, not what was written last")
         elif length != (None if body is None else str(len(body))):
             self.wrong.append(f"HEAD {path}: {head.status} {length}")
-        # What a change without an answer has left is known by now.
+        # The outcome of a change without a response is known by now.
         self.known[name] = {body}
 
 
 class Load:
-    """Some clients at a server; the end of the block is their end, and nothing was wrong."""
+    """Clients of a server; the end of the ``with`` block stops them and fails on wrong responses."""
 
     def __init__(self, server, first=0, **how):
         self.stop = threading.Event()
@@ -133,8 +133,8 @@ class Load:
     def wrong(self):
         return [text for client in self.clients for text in client.wrong]
 
-    def go_on(self, turns=60):
-        """Wait for so much more to be done."""
+    def await_more_turns(self, turns=60):
+        """Wait until the clients have made so many more turns."""
         wanted = self.done + turns
         LiveCluster.await_true(lambda: self.done >= wanted or self.wrong, f"{turns} turns", 60)
         assert not self.wrong
@@ -150,8 +150,8 @@ class Load:
             client.join(60)
         assert not self.wrong
 
-    def look_at_all(self):
-        """Every object once more."""
+    def read_all(self):
+        """Read every object once more."""
         for client in self.clients:
             for name in range(NAMES):
                 client.look(name)
@@ -159,7 +159,7 @@ class Load:
 
 
 def failures(server):
-    """What the processes of the server say is wrong with the SSD, read where the SSD is not needed."""
+    """Return the SSD failures that the server's processes report; needs no access to the SSD."""
     found = set()
     for path in (server.root / "state" / "sessions").iterdir():
         found.add(json.loads(path.read_text() or "{}").get("failure", ""))
@@ -176,65 +176,65 @@ def server(tmp_path):
     assert "Traceback" not in log and "is disabled" not in log, log
 
 
-def test_every_mode_of_every_class_is_taken_under_load(server):
+def test_every_mode_of_every_class_works_under_load(server):
     with Load(server) as load:
-        load.go_on()
+        load.await_more_turns()
         for of in CLASSES:
             for mode in (*MODES, "off", "on"):
                 if mode != "write-back" or of == "hashes":
                     server.cache("mode", of, mode)
-                    load.go_on(15)
+                    load.await_more_turns(15)
         server.cache("resize", "32")
-        load.go_on()
+        load.await_more_turns()
         found = server.cache("stats")
-    load.look_at_all()
+    load.read_all()
     assert found["failures"] == []
     assert found["classes"]["metadata"]["hits"] > 0
     assert set(found["classes"]["metadata"]["devices"]) >= set(DEVICES)
     assert server.cache("verify", "--rate", "0")["differences"] == []
 
 
-def test_a_server_that_was_killed_finds_the_disk_and_not_what_it_knew(server):
+def test_a_killed_server_reads_the_disk_instead_of_stale_tier_state(server):
     with Load(server, may_fail=True) as load:
         for _ in range(4):
-            load.go_on()
+            load.await_more_turns()
             server.kill()
             server.start()
-        load.go_on()
-    load.look_at_all()
+        load.await_more_turns()
+    load.read_all()
     assert server.cache("verify", "--rate", "0")["differences"] == []
 
 
-def test_a_server_that_ends_in_order_leaves_an_index_that_survives_a_boot(server):
+def test_a_cleanly_stopped_server_leaves_an_index_that_survives_a_boot(server):
     with Load(server) as load:
-        load.go_on()
+        load.await_more_turns()
     server.process.terminate()
     server.process.wait(30)
     assert json.loads((server.ssd / "cache" / "index.json").read_text())["closed"]
     server.start()
-    load.look_at_all()
+    load.read_all()
     assert not json.loads((server.ssd / "cache" / "index.json").read_text())["closed"]
 
 
 def test_a_reload_reads_the_section_again_and_no_request_fails(server):
     with Load(server) as load:
-        load.go_on()
+        load.await_more_turns()
         before = server.workers()
         server.configure(classes="hashes")
         os.kill(server.process.pid, signal.SIGUSR1)
         server_has_new = lambda: not server.workers() & before  # noqa: E731
         LiveCluster.await_true(server_has_new, "all workers are new", 60)
-        load.go_on()
+        load.await_more_turns()
         hits = server.cache("stats")["classes"]
         assert "metadata" not in hits
         server.configure(metadata_mode="pass-through")
         before = server.workers()
         os.kill(server.process.pid, signal.SIGUSR1)
         LiveCluster.await_true(server_has_new, "all workers are new", 60)
-        load.go_on()
+        load.await_more_turns()
         hits = server.cache("stats")["classes"]
         assert hits["metadata"]["mode"] == "pass-through" and hits["metadata"]["hits"] == 0
-    load.look_at_all()
+    load.read_all()
 
 
 @pytest.mark.parametrize("may", [True, False], ids=["with the capability", "without it"])
@@ -247,10 +247,10 @@ def test_a_body_is_opened_by_its_handle_where_that_is_permitted_and_else_by_its_
     server.start()
     try:
         with Load(server) as load:
-            load.go_on()
+            load.await_more_turns()
             hits = lambda: server.cache("stats")["classes"]["metadata"]["hits"]  # noqa: E731
             LiveCluster.await_true(lambda: hits() > 0, "something is found")
-        load.look_at_all()
+        load.read_all()
         assert failures(server) == {""}
         path, text = "/sda/5/a/c/moved", {"Content-Type": "text/plain"}
         assert server.ask("PUT", path, text, b"body").status == 201
@@ -268,7 +268,7 @@ def test_a_body_is_opened_by_its_handle_where_that_is_permitted_and_else_by_its_
 
 
 class Pluggable:
-    """An SSD that can be pulled out and put in: an XFS in an image on a loop device."""
+    """An SSD that can be removed and inserted: an XFS image on a loop device."""
 
     def __init__(self, root, target):
         self.target = target
@@ -282,11 +282,11 @@ class Pluggable:
         subprocess.run(["mount", "-o", "noatime", self.device, self.target], check=True)
 
     def shut_down(self):
-        """As XFS does itself once its log cannot be written."""
+        """Shut the filesystem down, as XFS does when it cannot write its log."""
         subprocess.run(["xfs_io", "-x", "-c", "shutdown", self.target], check=True)
 
     def refuse_reads(self):
-        """The device answers an error to every read; what was read before stays in memory."""
+        """Let the device fail every read; the page cache still has earlier reads."""
         with open(self.image, "r+b") as file:
             file.truncate(mmap.PAGESIZE)
 
@@ -313,31 +313,31 @@ def plugged(tmp_path):
 
 
 @pytest.mark.xfs
-def test_an_ssd_that_is_pulled_fails_no_request_and_ends_no_process(plugged):
+def test_a_removed_ssd_fails_no_request_and_ends_no_process(plugged):
     with Load(plugged) as load:
-        load.go_on(200)
+        load.await_more_turns(200)
         before = plugged.workers()
         plugged.plug.shut_down()
-        load.go_on(200)
+        load.await_more_turns(200)
         LiveCluster.await_true(lambda: "" not in failures(plugged), "all go past it")
         plugged.plug.take_out()
-        load.go_on(50)
+        load.await_more_turns(50)
         plugged.plug.put_in()
-        load.go_on(50)
+        load.await_more_turns(50)
         LiveCluster.await_true(lambda: failures(plugged) == {""}, "all use it again")
-        load.go_on(200)
+        load.await_more_turns(200)
     assert plugged.workers() == before
     assert plugged.cache("verify", "--rate", "0")["differences"] == []
-    load.look_at_all()
+    load.read_all()
     told = (plugged.root / "log").read_text()
     assert "is disabled" in told and "works again" in told
 
 
 @pytest.mark.xfs
-def test_an_ssd_that_cannot_be_read_any_more_ends_no_process(plugged):
-    """Most of the index is not in memory when reads begin to fail: LMDB meets that in its mapping."""
+def test_an_unreadable_ssd_ends_no_process(plugged):
+    """Reads begin to fail while most of the index is not in memory: LMDB faults in its mapping."""
     with Load(plugged) as load:
-        load.go_on(100)
+        load.await_more_turns(100)
     bodies = {f"/sdb/{number % 8}/a/c/still-{number}": b"%d" % number * 50 for number in range(600)}
     for path, body in bodies.items():
         assert plugged.ask("PUT", path, {"Content-Type": "text/plain"}, body).status == 201
@@ -355,7 +355,7 @@ def test_an_ssd_that_cannot_be_read_any_more_ends_no_process(plugged):
     for path, body in bodies.items():
         assert plugged.ask("GET", path).body == body
     with Load(plugged, first=CLIENTS) as load:
-        load.go_on(200)
+        load.await_more_turns(200)
     assert plugged.workers() == before
-    # One worker meets the page itself, the other may find what the first could not write.
+    # One worker reads the bad page itself, the other may find a record that the first could not write.
     assert "is disabled: " in (plugged.root / "log").read_text()

@@ -95,11 +95,11 @@ def test_dispersion_finds_what_is_missing(live, conf):
 
 
 def daemons_paused(live):
-    """Nobody heals what a test breaks."""
+    """Stop the daemons, which would repair the damage that a test makes."""
     return live.stopped(*(process.name for process in live.plan.daemons()))
 
 
-def test_an_audit_of_an_account_tells_what_differs(live, tmp_path):
+def test_an_audit_of_an_account_reports_differences(live, tmp_path):
     assert live.request("PUT", "audited").status == 201
     for number in range(3):
         assert live.request("PUT", f"audited/o{number}", body=b"hello").status == 201
@@ -119,7 +119,7 @@ def test_an_audit_of_an_account_tells_what_differs(live, tmp_path):
     assert run("swift-account-audit", "-r", live.plan.etc, input="").returncode == 2
 
 
-def test_deletions_of_a_container_are_left_to_the_expirer(live):
+def test_container_deletions_are_queued_for_the_expirer(live):
     assert live.request("PUT", "doomed").status == 201
     for name in ("a1", "b1", "b2", "c1"):
         assert live.request("PUT", f"doomed/{name}", body=b"x").status == 201
@@ -130,14 +130,14 @@ def test_deletions_of_a_container_are_left_to_the_expirer(live):
     assert lines("swift-container-deleter", "--config", "/nosuch", "AUTH_test", "doomed", code=1) == []
 
 
-def test_the_reconcilers_queue_gets_entries_of_the_peers_form(live):
+def test_entries_of_the_reconcilers_queue_have_the_peers_format(live):
     said = lines("swift-reconciler-enqueue", "0", "/AUTH_test/c/o", "1402436408.91203", "-d", live.plan.etc)
     assert said == ["1402434000"]
     for words in (("9", "/a/c/o", "1"), ("0", "/a/c", "1"), ("0", "/a/c/o", "x")):
         assert run("swift-reconciler-enqueue", *words, "-d", live.plan.etc).stderr.startswith("ERROR: ")
 
 
-def test_health_tells_what_a_lost_device_costs(live: LiveCluster):
+def test_health_reports_the_effect_of_a_lost_device(live: LiveCluster):
     plan: ClusterPlan = live.plan
     facts = json.loads(run("swift-health", "-d", plan.etc, "--format", "json").stdout)
     assert facts["devices_away"] == []
@@ -163,14 +163,14 @@ def test_health_tells_what_a_lost_device_costs(live: LiveCluster):
     assert run("swift-health", "-d", "/nosuch").returncode == 3
 
 
-def test_waiting_updates_are_counted_for_recon(live, tmp_path):
+def test_pending_updates_are_counted_for_recon(live, tmp_path):
     conf = live.plan.etc / "object-server" / "1.conf"
     waiting = live.device_path(1) / "async_pending" / "abc"
     name = "0" * 29 + "abc-1795228430.52472"
     copy = tmp_path / "object-server.conf"
     where = f"recon_cache_path = {tmp_path}\nrecon_lock_path = {tmp_path}\n"
     copy.write_text(f"{conf.read_text()}\n[filter:recon]\nuse = egg:swift#recon\n{where}")
-    # An updater would put aside what is no update.
+    # An updater would quarantine a file that is no update.
     with daemons_paused(live):
         waiting.mkdir(parents=True, exist_ok=True)
         (waiting / name).write_bytes(b"x")

@@ -39,7 +39,7 @@ def cluster(tmp_path_factory, collector):
 
 
 def spans_of(collector, answer, count):
-    """The spans of a transaction once all are there."""
+    """Wait for all spans of a transaction and return them."""
     txid = answer.headers["x-trans-id"]
 
     def find(spans):
@@ -52,8 +52,8 @@ def spans_of(collector, answer, count):
     return collector.wait(find)
 
 
-def test_an_upload_is_a_tree_from_the_client_to_the_rows_of_the_container(cluster, collector):
-    # Facts of account and container are in the cache afterwards.
+def test_the_trace_of_an_upload_is_a_tree_down_to_the_container_rows(cluster, collector):
+    # Account and container info is in the cache afterwards.
     cluster.request("PUT", "c/first", body=b"x")
     answer = cluster.request("PUT", "c/o", body=b"x" * 100_000)
     assert answer.status == 201
@@ -81,7 +81,7 @@ def test_an_upload_is_a_tree_from_the_client_to_the_rows_of_the_container(cluste
     assert root.attributes["http.request.body.size"] == 100_000
 
 
-def test_neither_tokens_nor_signatures_nor_names_of_objects_leave_the_cluster(cluster, collector):
+def test_traces_contain_no_tokens_signatures_or_object_names(cluster, collector):
     refused = cluster.raw("GET", "/v1/AUTH_test/c/private?temp_url_sig=signature&temp_url_expires=9999999999")
     assert refused.status == 401
     spans_of(collector, cluster.request("PUT", "c/private", body=b"x"), 1 + DISKS * 4)
@@ -103,7 +103,7 @@ def test_a_span_of_a_download_lasts_until_its_body_is_read(cluster, collector):
     connection.close()
     spans = spans_of(collector, response, 3)
     assert [span.failed for span in spans] == [False] * 3
-    # Buffers of the kernel may have taken the rest from the object server.
+    # Kernel buffers may hold the rest of the object server's response.
     proxy = [span for span in spans if span.service == "swift-proxy-server"]
     assert [span.kind for span in proxy if span.end - span.start >= pause_s * 1e9] == ["client", "server"]
 
@@ -127,14 +127,14 @@ def test_an_upload_that_the_client_aborts_is_an_error_in_its_trace(cluster, coll
     assert collector.wait(find)
 
 
-def test_a_client_neither_names_the_trace_nor_forces_it(cluster, collector):
+def test_a_client_cannot_choose_the_trace_id_or_force_a_trace(cluster, collector):
     trace = "0af7651916cd43dd8448eb211c80319c"
     answer = cluster.request("HEAD", "c", headers={"traceparent": f"00-{trace}-b7ad6b7169203331-00"})
     spans = spans_of(collector, answer, 3)
     assert trace not in {span.trace for span in spans}
 
 
-def test_the_last_spans_arrive_when_a_server_is_stopped(cluster, collector):
+def test_a_stopping_server_sends_its_last_spans(cluster, collector):
     answer = cluster.request("HEAD", "c")
     cluster.kill("proxy", 15)
     try:

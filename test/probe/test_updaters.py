@@ -1,4 +1,4 @@
-"""Late news arrives: container rows and account counts after servers and updaters died."""
+"""Delayed updates arrive: container rows and account counts after servers and updaters died."""
 
 import json
 import os
@@ -19,20 +19,20 @@ def hasher(cluster) -> PathHasher:
 
 
 def container_nodes(cluster, container):
-    """Partition and (node number, ring node) of a container's replicas."""
+    """Return the partition and (node number, ring node) of a container's replicas."""
     ring = Ring(str(cluster.plan.etc / "container.ring.gz"))
     part, nodes = ring.nodes(hasher(cluster).digest(ACCOUNT, container))
     return part, [(node.zone, node) for node in nodes]
 
 
 def rows(cluster, container):
-    """The object names that each replica lists, by node number."""
+    """Return the object names that each replica lists, by node number."""
     part, nodes = container_nodes(cluster, container)
     listed = {}
     for number, node in nodes:
         path = f"/{node.device}/{part}/{ACCOUNT}/{quote(container)}?format=json"
         answer = cluster.raw("GET", path, port=node.port)
-        # 204 is an empty one.
+        # 204 means an empty listing.
         listed[number] = sorted(row["name"] for row in answer.json()) if answer.status == 200 else []
     return listed
 
@@ -47,7 +47,7 @@ def recon(cluster, node, server_type):
 
 
 def run_once(cluster, name, node):
-    """Run a daemon by hand, as an operator would; its log."""
+    """Run a daemon once, as an operator would; return its log."""
     kind = name.partition("-")[0]
     conf = cluster.plan.etc / f"{kind}-server" / f"{node}.conf"
     done = subprocess.run(
@@ -70,7 +70,7 @@ def stop_updaters(cluster, sig=signal.SIGKILL):
 
 
 def leave_pendings(cluster, count, container="late"):
-    """Put objects while two of the container's servers are dead; the object names."""
+    """Put objects while two of the container's servers are down; return their names."""
     assert cluster.request("PUT", container).status == 201
     _, nodes = container_nodes(cluster, container)
     dead = [f"container-{number}" for number, _ in nodes[:2]]
@@ -85,10 +85,10 @@ def leave_pendings(cluster, count, container="late"):
     return names
 
 
-def test_rows_reach_every_replica_after_container_servers_died(own_cluster):
+def test_rows_reach_every_replica_after_container_servers_were_killed(own_cluster):
     stop_updaters(own_cluster)
     names = leave_pendings(own_cluster, 12)
-    # Without an updater they would stay away for ever.
+    # Without an updater the rows would never arrive.
     assert pendings(own_cluster)
     assert any(listed != names for listed in rows(own_cluster, "late").values())
     for node in own_cluster.plan.node_numbers():
@@ -125,7 +125,7 @@ def test_a_killed_updater_loses_nothing_and_a_damaged_update_stops_nothing(own_c
 
 
 def _slow_down(cluster):
-    """A few updates a second, so that the updater can be killed half-way; passes follow each other."""
+    """Limit the updater to a few updates per second, without pauses between passes."""
     for node in cluster.plan.node_numbers():
         conf = cluster.plan.etc / "object-server" / f"{node}.conf"
         text = conf.read_text()
@@ -134,7 +134,7 @@ def _slow_down(cluster):
         conf.write_text(f"{head}{section}objects_per_second = 10\n{tail.replace('= 5', '= 1')}")
 
 
-def test_accounts_know_their_counts_soon_after_uploads(own_cluster):
+def test_account_counts_are_updated_soon_after_uploads(own_cluster):
     for container in ("one", "two"):
         assert own_cluster.request("PUT", container).status == 201
         for number in range(5):
@@ -162,7 +162,7 @@ def test_daemons_survive_sighup_and_end_at_sigterm(own_cluster):
         )
     pid = own_cluster.pid("daemons-1")
     os.kill(pid, signal.SIGHUP)
-    # Their end would be logged by the time that the second signal has arrived.
+    # A process that ends at the first signal would have logged it before the second signal.
     own_cluster.kill("daemons-1", signal.SIGTERM)
     for name in names:
         assert f"{name}: Exited {pid}" in log.read_text()

@@ -54,7 +54,7 @@ def s3(sim):
 
 @pytest.fixture
 def root():
-    """A directory in memory, where syncs cost nothing."""
+    """Return a directory in memory, where fsync costs nothing."""
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(dir=memory) as folder:
         yield Path(folder)

@@ -24,7 +24,7 @@ from test.sim.sqlitecut import Log, PagedDisk, RecordedDisk, materialize
 #: About how many states are looked at.
 WANTED = int(os.environ.get("SWIFT_POWER_CUT_STATES", "1000"))
 HASH = "ab" * 16
-#: What is seen of a database that is not there.
+#: The state of a missing database.
 NOTHING = None
 
 
@@ -56,7 +56,7 @@ class World:
         return ContainerBroker(place, engine, "a", "c")
 
     def step(self, expected, act):
-        """Do something that leads to ``expected`` when it is acknowledged."""
+        """Make a change whose acknowledged state is ``expected``."""
         self.log.add("begin", expected)
         act()
         self.log.add("acknowledged", expected)
@@ -77,7 +77,7 @@ class World:
         self.step(known, put)
 
     def merge(self):
-        """Somebody asks."""
+        """Serve a request, which merges pending rows."""
 
         def ask():
             assert self.broker.refresh()
@@ -95,7 +95,7 @@ class World:
     # --- looking -----------------------------------------------------------------------------------
 
     def seen(self, root):
-        """What a server sees that starts on this device."""
+        """Return the state that a server reads when it starts on this device."""
         place = DatabasePath(str(root), self.kind, "1", self.name_hash)
         if not files.database_files(self.disk, place):
             return NOTHING
@@ -166,20 +166,20 @@ class AccountWorld(World):
 
 
 def legal(found, known, upcoming):
-    """Whether something seen is what was known, or what was about to be, fact by fact."""
+    """Return True if each found value is the known or the upcoming one."""
     if found is None:
         return known is None or upcoming is None
     known, upcoming = known or {}, upcoming or {}
     return all(
         found.get(key) in (known.get(key), upcoming.get(key))
         for key in {*found, *known, *upcoming}
-        # An account or container that is there at all is alive before it is said to be so.
+        # An account or container may exist before its creation is acknowledged.
         if (key, found.get(key)) != ("#", "alive") or known.get("#") != "deleted"
     )
 
 
 def moments(world, steps, forget=None):
-    """The simulated disk after every operation, with what is known and under way then."""
+    """Yield the simulated disk after every operation, with the known and the upcoming state."""
     disk, handles = PagedDisk(world.log.top), {}
     known = upcoming = NOTHING
     for number, step in enumerate(steps):
@@ -193,7 +193,7 @@ def moments(world, steps, forget=None):
 
 
 def cut(world, chooser, states_per_moment, *, every=1, forget=None):
-    """Look at what power cuts leave; how many states there were. AssertionError for an illegal one."""
+    """Check the states that power cuts leave; return their number. AssertionError for an illegal state."""
     seen, count = set(), 0
     for number, disk, known, upcoming in moments(world, world.log.steps, forget):
         if number % every and world.log.steps[number].what == "pwrite":

@@ -63,12 +63,12 @@ class IndexFile:
 
 
 class Machine:
-    """A disk and the place of the index, as all processes of one boot share them."""
+    """The disk and the index that all processes of one boot share."""
 
     def __init__(self, disk, kept=None):
         self.disk = disk
         self.file = None if kept is None else IndexFile(kept)
-        #: What the disk cannot read: number of an inode, begin, end.
+        #: Unreadable ranges of the disk: inode number, begin, end.
         self.bad_sectors = []
 
     def spoil(self, path, begin, end):
@@ -76,7 +76,7 @@ class Machine:
         self.bad_sectors.append((self.disk.stat(path).st_ino, begin, end))
 
     def open_index(self, process):
-        """The index that is there, or a new one."""
+        """Return the existing index, or a new one."""
         process.use_index("open")
         if self.file is None:
             self.file = IndexFile()
@@ -160,7 +160,7 @@ class Process:
         self.dies_in = -1
         self.is_dead = False
         self.fault = lambda _name: None
-        #: Told of a write that is about to happen: descriptor, bytes, offset.
+        #: Called before each write with descriptor, bytes, offset.
         self.before_write = lambda _fd, _data, _offset: None
         #: Called before each change.
         self.between = lambda: None
@@ -170,7 +170,7 @@ class Process:
         return _Call(self, name, getattr(self.machine.disk, name))
 
     def tick(self, name):
-        """Die, or fail, or do nothing; returns what the fault says."""
+        """Kill the process, raise an error, or do nothing; return the fault's value."""
         if self.is_dead:
             raise Killed
         if name in CHANGING or name == "commit":
@@ -190,7 +190,7 @@ class Process:
         self.tick(f"index.{name}" if name != "commit" else name)
 
     def kill(self):
-        """SIGKILL: its descriptors and locks are gone, the page cache lives on."""
+        """Kill the process: its descriptors and locks are released, the page cache stays."""
         self.is_dead = True
         for fd in self._fds:
             self.machine.disk.close(fd)
@@ -258,7 +258,7 @@ def broken():
 
 
 def store_of(process, clock, *, volume_bytes, reclaim_age_s=10_000_000.0, notice=lambda _text: None):
-    """The engine in a process."""
+    """Return an engine for a process."""
     core = EngineCore(
         process,
         OneDevice(),
@@ -273,17 +273,17 @@ def store_of(process, clock, *, volume_bytes, reclaim_age_s=10_000_000.0, notice
 
 
 def device_of(store):
-    """The device of a store, opened."""
+    """Return the opened device of a store."""
     return getattr(store, "devices", store).device("sda")
 
 
 def place_of(store, key):
-    """The place of an object."""
+    """Return the index location of an object."""
     return getattr(store, "devices", store).place(key)
 
 
 def entries_in(kept):
-    """Entries of objects in an index: by policy, bits of the partition, and key."""
+    """Return the entries of objects in an index: policy, partition bits and key → entry."""
     spaces = {value[0]: key[2:] for key, value in kept.items() if key.startswith(META_SPACE + b"s")}
     found = {}
     for key, value in kept.items():
@@ -293,7 +293,7 @@ def entries_in(kept):
 
 
 def live_bytes_in(kept):
-    """Bytes of live records by volume, for volumes that have any."""
+    """Return the bytes of live records by volume, for volumes that have live records."""
     rows = {key[2:]: value for key, value in kept.items() if key.startswith(META_SPACE + b"v")}
     found = {key: int.from_bytes(value[8:16], "little") for key, value in rows.items()}
     return {key: count for key, count in found.items() if count}
@@ -304,7 +304,7 @@ def view_of(key):
 
 
 def outcome_of(store, key):
-    """What a reader finds; damage is an error here."""
+    """Return the state that a reader gets; damage is an error."""
     stored = store.open(key, view_of(key))
     state = stored.state
     try:
@@ -329,7 +329,7 @@ def shown(outcome):
 
 
 def key_of(name, policy=GOLD, part_power=PART_POWER):
-    """An object in the partition that its hash says."""
+    """Return the key of an object in the partition of its hash."""
     path_hash = HASHER.hexdigest("AUTH_a", "c", name)
     return key_at(name, policy, str(int(path_hash[:8], 16) >> (32 - part_power)))
 
@@ -387,7 +387,7 @@ def purge(store, key, second, meta=None):
 
 
 class NestedBatches:
-    """Changes that wait for one batch, without threads: each begins while the one before waits."""
+    """Changes in one batch without threads: each begins while the previous one waits."""
 
     def __init__(self, process):
         self._process = process
@@ -419,16 +419,16 @@ class World:
         self.states = 0
         self.current = {}
         self.allowed = {}
-        #: Outcomes without what was posted.
+        #: Outcomes without posted metadata.
         self.unposted = {}
         #: When data or tombstone, and metadata of an object were written, for purges.
         self.written = {}
-        #: Told of each process that begins.
+        #: Called with each process that starts.
         self.on_start = lambda _store: None
         self.machine = Machine(SimulatedDisk(TOP))
         self.stores = [self._start() for _ in range(processes)]
         self.meanwhile = None
-        #: What an inspection found, which the engine may take for a failure of the device.
+        #: The error of an inspection, which the engine might take for a failure of the device.
         self.failure = None
 
     def _start(self, machine=None):
@@ -445,17 +445,17 @@ class World:
         assert not text.startswith("Quarantined"), text
 
     def watch(self):
-        """From now on the power may fail, and processes may be killed, before each change."""
+        """Examine power cuts and kills before each further change."""
         self.machine.disk.before_change = self.cut
 
     def start(self, number):
-        """Another process in the place of one."""
+        """Replace a process by a new one."""
         self.stores[number].process.kill()
         self.stores[number] = self._start()
         return self.stores[number]
 
     def is_opening(self):
-        """Whether a process holds the lock of opening: another one would wait for it."""
+        """Return True if a process holds the opening lock, for which another one would wait."""
         disk = self.machine.disk
         try:
             number = disk.stat(f"{TOP}/packed/opening").st_ino
@@ -464,7 +464,7 @@ class World:
         return number in disk._locks
 
     def shut_down(self):
-        """All processes end as they should, the index is believed after a boot; then the power fails."""
+        """Stop all processes cleanly, so that the index is valid after a boot; then cut the power."""
         for store in self.stores:
             if not store.process.is_dead:
                 store.close()
@@ -474,13 +474,13 @@ class World:
                 self.inspect(SimulatedDisk(TOP, image), self.machine.file.kept)
 
     def lose_index(self):
-        """A process noticed that the index is damaged, and threw it away."""
+        """Remove the index, as a process does that finds it damaged."""
         self.machine.file = None
 
     # --- telling the story ---------------------------------------------------------------------------
 
     def change(self, outcomes, action):
-        """An action that leads to ``outcomes`` (by key) once it returns."""
+        """Run an action whose result is ``outcomes`` (by key) once it returns."""
         for key, outcome in outcomes.items():
             self.allowed[key] = {*self.allowed.get(key, (ABSENT_OUTCOME,)), outcome}
         try:
@@ -509,7 +509,7 @@ class World:
         self.written.update(dict.fromkeys(keys, (second, None)))
 
     def _both(self, key, next_part_power):
-        """The key, and the one after an increase of the part power."""
+        """Return the key, and the key after an increase of the part power."""
         if next_part_power is None:
             return [key]
         partition = str(int(key.hash[:8], 16) >> (32 - next_part_power))
@@ -568,7 +568,7 @@ class World:
         self.written[key] = self.written[old]
 
     def compact(self, *, by=0):
-        """Copy what lives to other volumes and make holes: readers see nothing of it."""
+        """Copy live records to other volumes and punch holes; readers see no change."""
 
         def work():
             store = self.stores[by]
@@ -580,7 +580,7 @@ class World:
         self.change({}, work)
 
     def at_once(self, changes, *, by=0):
-        """Make changes of several objects in one batch."""
+        """Apply changes of several objects in one batch."""
         device = device_of(self.stores[by])
         real = device._threads
         batches = device._threads = NestedBatches(device._process)
@@ -591,8 +591,8 @@ class World:
         finally:
             device._threads = real
 
-    def settle_haunted(self, key, by):
-        """Read what a killed process left of an object."""
+    def settle_interrupted(self, key, by):
+        """Read an object that a killed process was changing; fix its outcome."""
         found = outcome_of(self.stores[by], key)
         assert found in self.allowed[key], f"{key.path} is {shown(found)}"
         self.current[key] = found
@@ -601,7 +601,7 @@ class World:
     # --- cutting ---------------------------------------------------------------------------------------
 
     def cut(self):
-        """Look at what a power cut and SIGKILL may leave now."""
+        """Check the states that a power cut or SIGKILL may leave now."""
         if self.limit <= 0:
             return
         disk = self.machine.disk
@@ -609,10 +609,10 @@ class World:
             if self._is_new(("power", image.fingerprint())):
                 self.inspect(SimulatedDisk(TOP, image), None)
         kept = None if self.machine.file is None else self.machine.file.kept
-        self.look_killed(disk, kept)
+        self.check_killed(disk, kept)
 
-    def look_killed(self, disk, kept):
-        """Look at what is found when all processes are killed."""
+    def check_killed(self, disk, kept):
+        """Check the state after all processes are killed."""
         everything = disk.forked()
         mark = hash(everything.page_cache())
         if kept is not None and self._is_new(("killed", mark, hash(frozenset(kept.items())))):
@@ -622,13 +622,13 @@ class World:
             self.inspect(everything, None)
 
     def _between(self):
-        """Let another process do something."""
+        """Let another process make a change."""
         meanwhile, self.meanwhile = self.meanwhile, None
         if meanwhile is not None and not meanwhile():
             self.meanwhile = meanwhile
 
     def _before_write(self, fd, data, offset):
-        """A process may be killed in the middle of a write: some of it is in the page cache."""
+        """Check kills in the middle of a write: a part of it is in the page cache."""
         if self.limit <= 0 or len(data) <= 64 or not any(data[:4]):
             return
         for _ in range(1 + self.limit // 8):
@@ -637,7 +637,7 @@ class World:
             end = self.chooser.choice([64, 128, self.chooser.randrange(1, len(data)), len(data)])
             forked.pwrite_at(disk.inode_number(fd), data[:end], offset)
             kept = None if self.machine.file is None else self.machine.file.kept
-            self.look_killed(forked, kept)
+            self.check_killed(forked, kept)
 
     def _is_new(self, state):
         expected = hash(frozenset((key, frozenset(outcomes)) for key, outcomes in self.allowed.items()))
@@ -647,7 +647,7 @@ class World:
         return True
 
     def inspect(self, disk, kept):
-        """Open the device anew, compare with what may be there, make the index again, compare again."""
+        """Reopen the device, check its state, rebuild the index, and check again."""
         if self.failure is None:
             try:
                 self._inspect(disk, kept)
@@ -665,12 +665,12 @@ class World:
                 f"{key.path} in {key.partition} is {shown(outcome)}, "
                 f"not {' or '.join(map(shown, self.allowed[key]))}"
             )
-        self.made_again(machine, store, found, "at once")
+        self.check_rebuilt_index(machine, store, found, "at once")
         if self.states % 3 == 0:
-            self.goes_on(machine, store, found)
+            self.check_further_changes(machine, store, found)
 
-    def made_again(self, machine, store, found, when):
-        """An index made again from the volumes has the same in it."""
+    def check_rebuilt_index(self, machine, store, found, when):
+        """Check that an index rebuilt from the volumes is equal."""
         device_of(store)
         before = entries_in(machine.file.kept) if machine.file else {}
         again = Machine(machine.disk.forked())
@@ -693,8 +693,8 @@ class World:
             assert {key: outcome_of(store, key) for key in found} == found, f"{when}: changed by hashing"
         other.process.kill()
 
-    def goes_on(self, machine, store, found):
-        """Life after it, and a power cut after that."""
+    def check_further_changes(self, machine, store, found):
+        """Check further changes after the power cut, and another power cut."""
         number = self.states // 3
         plain = [key for key in found if key.policy.ec is None]
         expected = dict(found)
@@ -708,7 +708,7 @@ class World:
         for key, outcome in expected.items():
             assert outcome_of(store, key) == outcome, f"after life went on {key.path} is no longer right"
         if number % 2:
-            self.made_again(machine, store, expected, "later")
+            self.check_rebuilt_index(machine, store, expected, "later")
         for image in machine.disk.crash_states(2, self.chooser):
             self.states += 1
             disk = SimulatedDisk(TOP, image)

@@ -1,4 +1,4 @@
-"""A disk in memory that knows what a power cut may leave of it.
+"""A disk in memory that knows the states that a power cut may leave.
 
 ``SimulatedDisk`` is a ``Disk``. It remembers every change of names (mkdir, create, link, rename, unlink,
 rmdir) and of files (bytes, attributes) until a sync makes it durable. ``crash_states`` lists what may be
@@ -31,7 +31,7 @@ from types import SimpleNamespace
 from swift.platform.disk import Boot, Disk
 
 ROOT = 1
-#: What a device writes as a whole, bytes.
+#: Bytes that a device writes atomically.
 SECTOR = 512
 #: Ways of each moment to tear the writes of a file that are chosen at random.
 TORN_AT_RANDOM = 6
@@ -44,12 +44,12 @@ def _error(code: int, path: object = "") -> OSError:
 
 
 class Killed(BaseException):
-    """The process was killed at this operation: nothing of it runs any more."""
+    """The process was killed at this operation; none of its code runs any longer."""
 
 
 @dataclass(slots=True)
 class Inode:
-    """A file or, with ``entries``, a directory; ``synced_*`` is what a power cut cannot take."""
+    """A file or, with ``entries``, a directory; ``synced_*`` survives a power cut."""
 
     number: int
     entries: dict[str, int] | None = None
@@ -62,11 +62,11 @@ class Inode:
 
     @property
     def is_dirty(self) -> bool:
-        """Whether a power cut may change it."""
+        """Return True if a power cut may change it."""
         return self.data != self.synced_data or self.attributes != self.synced_attributes
 
     def variants(self, chooser: random.Random) -> list[tuple[bytes, dict[str, bytes]]]:
-        """What may be left of a file: every way its bytes and its attributes may be."""
+        """Return the possible bytes and attributes of the file after a power cut."""
         bodies = [self.synced_data]
         if self.writes:
             bodies += torn_writes(self.synced_data, self.writes, chooser)
@@ -91,7 +91,7 @@ class Inode:
 
 
 def torn_writes(synced: bytes, writes: list[tuple[int, bytes]], chooser: random.Random) -> list[bytes]:
-    """What a device may have of a file after writes that were not synced; the last one is all of it."""
+    """Return the possible contents after writes that were not synced; the last one is complete."""
     versions = [synced]
     for offset, data in writes:
         before = versions[-1].ljust(offset, b"\0")
@@ -133,15 +133,15 @@ class Change:
     gone: list[tuple[int, str]]
     come: list[tuple[int, str, int]]
     is_durable: bool = False
-    #: When it was: what the change time of its directories says afterwards.
+    #: The time of the change: the later change time of its directories.
     moment: int = 0
 
     def directories(self) -> set[int]:
-        """The directories that it changes."""
+        """Return the directories that the change affects."""
         return {where for where, _ in self.gone} | {where for where, _, _ in self.come}
 
     def apply(self, directories: dict[int, dict[str, int]]) -> None:
-        """Carry it out on entries by directory."""
+        """Apply the change to entries by directory."""
         for where, name in self.gone:
             directories[where].pop(name, None)
         for where, name, inode in self.come:
@@ -150,7 +150,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """What is on the platters: entries of directories, bytes and attributes of files."""
+    """The durable state: entries of directories, bytes and attributes of files."""
 
     directories: dict[int, dict[str, int]]
     files: dict[int, tuple[bytes, dict[str, bytes]]]
@@ -158,7 +158,7 @@ class Image:
     times: dict[int, int] = field(default_factory=dict)
 
     def fingerprint(self) -> int:
-        """Equal for equal images, as far as they can be reached."""
+        """Return a value that is equal for images with equal reachable content."""
         return hash(self._tree(ROOT))
 
     def _tree(self, number: int) -> tuple[object, ...]:
@@ -170,7 +170,7 @@ class Image:
 
 
 class SimulatedDisk(Disk):
-    """Files below ``top``; ``before_change`` is called before everything that alters them."""
+    """Files below ``top``; ``before_change`` is called before every change."""
 
     def __init__(self, top: str, image: Image | None = None, *, unnamed: bool = True):
         self.top = top
@@ -201,13 +201,13 @@ class SimulatedDisk(Disk):
             self._inodes[number] = Inode(number, None, data, dict(attributes), data, dict(attributes))
         self._base = {number: dict(entries) for number, entries in image.directories.items()}
         self._times, self._base_times = dict(image.times), dict(image.times)
-        # A clock that goes on: what changes from now on is later than all that was.
+        # The clock advances: all further changes are later than the existing ones.
         self._moment = max(image.times.values(), default=0) + 1_000_000
 
     # --- simulation ----------------------------------------------------------------------------------
 
     def sync_everything(self) -> None:
-        """Make all of it durable, as a long time without power cuts does."""
+        """Make everything durable, as a long time without power cuts does."""
         self._base = {n: dict(i.entries) for n, i in self._inodes.items() if i.entries is not None}
         self._changes.clear()
         self._base_times = dict(self._times)
@@ -216,14 +216,14 @@ class SimulatedDisk(Disk):
             inode.writes.clear()
 
     def restart_process(self) -> None:
-        """The process is gone, and with it its descriptors and locks; the kernel and its cache live on."""
+        """Restart the process: its descriptors and locks are released, the page cache stays."""
         self._open.clear()
         self._locks.clear()
         self._byte_locks.clear()
         self.lives = -1
 
     def forked(self) -> SimulatedDisk:
-        """The same disk and page cache, as a process finds them after all others were killed."""
+        """Return a copy of disk and page cache, as after a kill of all processes."""
         disk = SimulatedDisk(self.top, unnamed=self.unnamed)
         for number, inode in self._inodes.items():
             entries = None if inode.entries is None else dict(inode.entries)
@@ -243,7 +243,7 @@ class SimulatedDisk(Disk):
         return disk
 
     def page_cache(self) -> tuple[object, ...]:
-        """What processes see: equal for equal trees of files."""
+        """Return the state that processes see; equal for equal trees of files."""
         return self._seen(ROOT)
 
     def _seen(self, number: int) -> tuple[object, ...]:
@@ -253,17 +253,17 @@ class SimulatedDisk(Disk):
         return (inode.data, len(inode.writes), tuple(sorted(inode.attributes.items())))
 
     def inode_number(self, fd: int) -> int:
-        """The number of the inode of an open file."""
+        """Return the inode number of an open file."""
         return self._of(fd).number
 
     def pwrite_at(self, number: int, data: bytes | memoryview, offset: int) -> None:
-        """Write into an inode, as a process does that has it open."""
+        """Write into an inode, as a process with an open descriptor does."""
         fd = self._descriptor(self._inodes[number])
         self.pwrite(fd, data, offset)
         self.close(fd)
 
     def crash_states(self, limit: int, chooser: random.Random) -> Iterator[Image]:
-        """What the device may hold when the power goes now: all of it, or ``limit`` chosen samples."""
+        """Return the possible device states after a power cut now: all, or ``limit`` chosen samples."""
         pending = [change for change in self._changes if not change.is_durable]
         named = {inode for change in self._changes for _, _, inode in change.come}
         named.update(inode for entries in self._base.values() for inode in entries.values())
@@ -299,7 +299,7 @@ class SimulatedDisk(Disk):
             raise Killed
 
     def _changing(self) -> None:
-        """An operation that alters something is about to happen."""
+        """Announce a changing operation; kill the process if it is due."""
         self._alive()
         if self.lives > 0:
             self.lives -= 1
@@ -308,7 +308,7 @@ class SimulatedDisk(Disk):
     # --- looking things up ---------------------------------------------------------------------------
 
     def _at(self, path: str, dir_fd: int | None = None) -> tuple[Inode, str]:
-        """The directory and the last name of a path."""
+        """Return the directory and the last name of a path."""
         if dir_fd is not None and not path.startswith("/"):
             return self._of(dir_fd), path
         if not path.startswith(self.top):
@@ -441,7 +441,7 @@ class SimulatedDisk(Disk):
         return data if len(data) == size_bytes else None
 
     def write(self, fd: int, data: bytes | memoryview) -> int:
-        """Append: nobody here writes in the middle of a file."""
+        """Append; the engine never uses ``write`` in the middle of a file."""
         self._changing()
         inode = self._of(fd)
         inode.data += bytes(data)
@@ -457,11 +457,11 @@ class SimulatedDisk(Disk):
         return len(piece)
 
     def punch_hole(self, fd: int, offset: int, length: int) -> None:
-        """Zeros that reach the disk when they like, like any write."""
+        """Write zeros, which may reach the disk at any time, like any write."""
         self.pwrite(fd, bytes(max(0, min(length, self.fstat(fd).st_size - offset))), offset)
 
     def now_ns(self) -> int:
-        """A clock that goes on with every change."""
+        """Return the time of a clock that advances with every change."""
         return self._moment + 1
 
     def truncate(self, fd: int, size: int) -> None:
@@ -475,7 +475,7 @@ class SimulatedDisk(Disk):
         return self._stat(self._find(fd))
 
     def statvfs(self, file: int | str) -> SimpleNamespace:  # type: ignore[override]
-        """A filesystem with endless room."""
+        """Return the figures of a filesystem with unlimited space."""
         return SimpleNamespace(f_frsize=4096, f_blocks=1 << 40, f_bavail=1 << 40, f_files=0, f_favail=0)
 
     def stat(self, path: str, *, follow_symlinks: bool = True) -> SimpleNamespace:
@@ -508,7 +508,7 @@ class SimulatedDisk(Disk):
         return self._descriptor(self._inodes[number])
 
     def fchmod(self, fd: int, mode: int) -> None:
-        """Permissions do not matter here."""
+        """Do nothing: permissions have no effect here."""
 
     def fsync(self, fd: int) -> None:
         """Make a file's bytes and attributes, or a directory's names durable."""
@@ -534,7 +534,7 @@ class SimulatedDisk(Disk):
         self.sync_everything()
 
     def dirty_bytes(self) -> int:
-        """Nothing else is on this machine."""
+        """Return 0: no other program writes on this machine."""
         return 0
 
     def duplicate(self, fd: int) -> int:
@@ -542,7 +542,7 @@ class SimulatedDisk(Disk):
         return self._descriptor(self._of(fd))
 
     def flock(self, fd: int, operation: int) -> None:
-        """Exclusive locks that are never waited for."""
+        """Take or release an exclusive lock; never wait."""
         self._alive()
         number = self._of(fd).number
         if operation & fcntl.LOCK_UN:
@@ -551,16 +551,16 @@ class SimulatedDisk(Disk):
             raise _error(errno.EWOULDBLOCK)
 
     def preallocate(self, fd: int, size_bytes: int) -> None:
-        """There is always room."""
+        """Do nothing: there is always space."""
 
     def start_writeback(self, fd: int, offset: int, length: int) -> None:
-        """What was written may reach the device at any time anyhow."""
+        """Do nothing: writes may reach the device at any time."""
 
     def prefetch(self, fd: int, offset: int, length: int) -> None:
-        """Everything is in memory."""
+        """Do nothing: everything is in memory."""
 
     def drop_cache(self, fd: int, offset: int, length: int) -> None:
-        """Everything is in memory."""
+        """Do nothing: everything is in memory."""
 
     def boot(self) -> Boot:
         """See ``Disk``."""

@@ -1,4 +1,4 @@
-"""What a power cut may leave of files that SQLite writes.
+"""Possible states of files that SQLite writes, after a power cut.
 
 SQLite does its own input and output. ``Recorder`` puts itself between the real SQLite and its files (a VFS
 whose writing methods note what they do and call the real ones), ``RecordedDisk`` between our code and the
@@ -48,17 +48,17 @@ class PagedInode(Inode):
         self.data = old[:offset] if data is None else old[:offset] + data + old[offset + len(data) :]
 
     def settle(self) -> None:
-        """Everything is durable."""
+        """Make everything durable."""
         self.synced_data = self.data
         self.changes.clear()
 
     @property
     def is_dirty(self) -> bool:
-        """Whether a power cut may change it; also when the changes add up to nothing."""
+        """Return True if there are unsynced changes, even if they cancel each other out."""
         return bool(self.changes)
 
     def variants(self, _chooser: random.Random) -> list[tuple[bytes, dict[str, bytes]]]:
-        """Nothing, each write alone, all but one, the first ones, torn ones, random ones; last, all."""
+        """Return states with no write, single, first, torn and random writes, all but one; last, with all."""
         changes, count = self.changes, len(self.changes)
         chooser = random.Random(count)
         wanted = [set(), *({n} for n in range(count)), *(set(range(count)) - {n} for n in range(count))]
@@ -88,7 +88,7 @@ class PagedInode(Inode):
 
 
 class PagedDisk(SimulatedDisk):
-    """A simulated disk whose files are written in the middle."""
+    """A simulated disk whose files can be written at any offset."""
 
     def _new(self, *, directory: bool = False) -> Inode:
         if directory:
@@ -125,7 +125,7 @@ class PagedDisk(SimulatedDisk):
 
 
 def materialize(image: Image, root: Path, number: int = ROOT) -> None:
-    """Write what is left into a directory that does not exist yet."""
+    """Write a state into a directory that does not exist yet."""
     root.mkdir()
     for name, child in image.directories[number].items():
         if child in image.directories:
@@ -139,14 +139,14 @@ def materialize(image: Image, root: Path, number: int = ROOT) -> None:
 
 @dataclass(frozen=True)
 class Step:
-    """One operation: a method of ``PagedDisk`` (or a remark of the test) with its arguments."""
+    """One operation: a method of ``PagedDisk`` (or a note of the test) with its arguments."""
 
     what: str
     args: tuple[Any, ...]
 
 
 class Log:
-    """Operations in order; descriptors are numbers of its own."""
+    """Operations in order; the log numbers descriptors itself."""
 
     def __init__(self, top: str):
         self.top = top
@@ -154,21 +154,21 @@ class Log:
         self._handles = 0
 
     def add(self, what: str, *args: Any) -> None:
-        """Note an operation."""
+        """Record an operation."""
         self.steps.append(Step(what, args))
 
     def opened(self, path: str, *, created: bool) -> int:
-        """A file was opened; its number."""
+        """Record that a file was opened; return its number."""
         self._handles += 1
         self.add("open", self._handles, path, os.O_CREAT if created else 0)
         return self._handles
 
     def covers(self, path: str) -> bool:
-        """Whether a path is on the simulated device."""
+        """Return True if a path is on the simulated device."""
         return path.startswith(self.top + "/") or path == self.top
 
     def replay(self, disk: PagedDisk, step: Step, handles: dict[int, int]) -> None:
-        """Carry out a step on a simulated disk."""
+        """Apply a step to a simulated disk."""
         what, args = step.what, step.args
         if what == "open":
             handles[args[0]] = disk.open(args[1], args[2])
@@ -184,7 +184,7 @@ class Log:
 
 
 class RecordedDisk(Disk):
-    """The real disk, its changes noted."""
+    """The real disk; all changes are recorded."""
 
     def __init__(self, log: Log):
         self._log = log
@@ -291,7 +291,7 @@ _SET_CALL = CFUNCTYPE(c_int, c_void_p, c_char_p, c_void_p)
 
 
 def sqlite_library() -> ctypes.CDLL | None:
-    """The library that Python's sqlite3 uses; None when it is built into Python."""
+    """Return the library that Python's sqlite3 uses; None when it is built into Python."""
     sqlite3.connect(":memory:").close()
     with open("/proc/self/maps") as maps:
         paths = {line.split()[-1] for line in maps if "/libsqlite3" in line}
@@ -299,7 +299,7 @@ def sqlite_library() -> ctypes.CDLL | None:
 
 
 class Recorder:
-    """While entered, everything that is opened anew is recorded in ``log``."""
+    """Records all files opened inside the ``with`` block in ``log``."""
 
     def __init__(self, library: ctypes.CDLL, log: Log):
         self.log = log
@@ -320,7 +320,7 @@ class Recorder:
         self._open_directory_hook = self._hook(_OPEN_DIRECTORY(self._open_directory))
 
     def _hook(self, function: Any) -> int:
-        """The address of a callback, which lives as long as this does."""
+        """Return the address of a callback, kept alive by this recorder."""
         self._keep.append(function)
         return ctypes.cast(function, c_void_p).value or 0
 
@@ -330,7 +330,7 @@ class Recorder:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        # Connections that are closed by the collector still call what they were opened with: now or never.
+        # Connections closed by the garbage collector still call the recorded methods: collect them now.
         gc.collect()
         self._set_open_directory(self._real_open_directory)
         self._library.sqlite3_vfs_unregister(byref(self._vfs))
@@ -340,7 +340,7 @@ class Recorder:
         set_call = _SET_CALL(self._real.contents.set_call)
         set_call(ctypes.cast(self._real, c_void_p), b"openDirectory", function)
 
-    # what SQLite calls
+    # methods that SQLite calls
 
     def _open(self, _vfs: int, name: int, file: int, flags: int, out_flags: int) -> int:
         path = os.fsdecode(string_at(name)) if name else ""
@@ -356,7 +356,7 @@ class Recorder:
         return code
 
     def _table(self, address: int) -> tuple[_Methods, _Methods]:
-        """The real methods of a file and ours."""
+        """Return the real methods of a file and ours."""
         if address not in self._tables:
             real = _Methods.from_address(address)
             ours = _Methods.from_buffer_copy(real)
@@ -399,7 +399,7 @@ class Recorder:
         )
 
     def _open_directory(self, name: bytes, fd: Any) -> int:
-        """SQLite opens the directory of a file for nothing but to sync it, the file itself before that."""
+        """Record a sync of the file and its directory: SQLite opens directories only to sync them."""
         path = os.path.dirname(os.fsdecode(name))
         if self.log.covers(path):
             if self._syncing is not None:

@@ -1,4 +1,4 @@
-"""Cutting the power while a whole database from another node takes its place.
+"""Power cuts while a database from another node replaces the local one.
 
 The rows that this node had acknowledged, in its database or still in the pending file, must survive at every
 moment; the rows of the database that arrived are there from the answer on.
@@ -80,7 +80,7 @@ class ArrivalWorld(World):
         self.theirs[name] = (at(second).internal, int(deleted))
 
     def arrive(self, operation):
-        """Bring the other node's database; a newer row wins."""
+        """Receive the other node's database; a newer row wins."""
         info = ["0", "0" * 32, "us", at(1).internal, at(1).internal, "0", ""]
         assert self.there.replicate("sync", 0, *info[1:]).status == 200
         (source,) = self.there.database.glob("*.db")
@@ -105,7 +105,7 @@ def exchanged(world):
     world.row_there("b", 1)
     for number in range(40):
         world.row_there(f"x{number:02}", 2)
-    # Nobody has asked since: it is still in the pending file.
+    # There was no request since: the row is still in the pending file.
     world.row_here("d", 4)
     world.arrive("rsync_then_merge")
     world.row_here("e", 5)
@@ -132,7 +132,7 @@ def told(story, root):
 
 
 @pytest.mark.parametrize("story", [exchanged, installed], ids=lambda story: story.__name__)
-def test_a_power_cut_while_a_database_arrives_loses_no_acknowledged_row(story, root):
+def test_a_power_cut_during_database_replication_loses_no_acknowledged_row(story, root):
     world = told(story, root)
     steps = len(world.log.steps)
     states = cut(
@@ -143,7 +143,7 @@ def test_a_power_cut_while_a_database_arrives_loses_no_acknowledged_row(story, r
 
 
 def arrival_syncs(world):
-    """The steps that make the arrived file and its name durable."""
+    """Return the steps that make the received file and its name durable."""
     directory = str(world.here.database)
     path_of = {step.args[0]: step.args[1] for step in world.log.steps if step.what == "open"}
     renamed = None
@@ -158,7 +158,7 @@ def arrival_syncs(world):
 
 
 @pytest.mark.parametrize("story", [exchanged, installed], ids=lambda story: story.__name__)
-def test_a_forgotten_sync_of_an_arrival_is_found_out(story, root):
+def test_a_missing_sync_of_a_received_database_is_detected(story, root):
     world = told(story, root)
     numbers = list(arrival_syncs(world))
     assert len(numbers) >= 2

@@ -56,7 +56,7 @@ class Audited:
                 self.changed.add(f"{container}/{name}")
 
     def __call__(self, method, path, headers=None, body=b"", *, query="", token=True):
-        """The response to a request of Swift's API, read to its end."""
+        """Return the response to a request of Swift's API, with its body read."""
         sent = {"content-length": str(len(body)), "accept": "application/json", **(headers or {})}
         if token:
             sent["x-auth-token"] = self._token
@@ -76,7 +76,7 @@ class Audited:
 
     @property
     def changes(self):
-        """(method, container/object, status) of the lines that are part of a request."""
+        """Return (method, container/object, status) of the audit lines of a request."""
         return sorted(
             (line["method"], "/".join(filter(None, (line["container"], line.get("object")))), line["status"])
             for line in self.lines
@@ -170,7 +170,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
-def test_each_object_that_a_request_changes_has_a_line(audited, case):
+def test_the_audit_log_has_a_line_for_each_changed_object(audited, case):
     expected, part_of, user = CASES[case]
     assert case(audited).status in (200, 201, 204)
     assert audited.changes == expected
@@ -184,7 +184,7 @@ def test_each_object_that_a_request_changes_has_a_line(audited, case):
     assert audited.changed - {"c/none"} <= named
 
 
-def test_the_line_of_a_form_of_s3_names_its_object(audited):
+def test_the_audit_log_line_of_an_s3_form_names_its_object(audited):
     signer = Session().create_client(
         "s3", endpoint_url="http://h", config=Config(signature_version="s3v4"), **S3_CLIENT
     )
@@ -199,7 +199,7 @@ def test_the_line_of_a_form_of_s3_names_its_object(audited):
     assert (line["s3_operation"], line["container"], line["object"]) == ("PostObject", "bucket", "in/f")
 
 
-#: Modules whose sub-requests change nothing, or only what the line of the request stands for.
+#: Modules whose sub-requests change nothing, or only the object that the line of the request names.
 NOT_REPORTED = {
     "middleware/copy.py": "reads the source; the line has it in copy",
     "middleware/dlo.py": "reads segments",

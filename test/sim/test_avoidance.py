@@ -1,4 +1,4 @@
-"""Avoided nodes are the last resort: asked when nothing else helps, never missing and seldom waited for."""
+"""Avoided nodes are the last resort: they get requests only when no other node can respond."""
 
 import pytest
 
@@ -49,7 +49,7 @@ def test_with_every_node_avoided_everything_works(sim, body, headers):
     assert sim("GET", "/a").status == 200
 
 
-def test_an_object_is_where_it_belongs_though_its_nodes_were_avoided(sim):
+def test_an_object_is_on_its_primaries_although_they_were_avoided(sim):
     avoid_everything(sim)
     sim("PUT", "/a/c/o", {}, SMALL)
     primaries = sim.primaries("object", "a", "c", "o", policy=sim.policy)
@@ -57,7 +57,7 @@ def test_an_object_is_where_it_belongs_though_its_nodes_were_avoided(sim):
     assert set(held) <= set(primaries) and len(held) >= len(primaries) // 2 + 1
 
 
-def test_an_answer_ends_avoidance(sim):
+def test_a_response_ends_avoidance(sim):
     avoid_everything(sim)
     sim("PUT", "/a/c/o", {}, SMALL)
     primaries = sim.primaries("object", "a", "c", "o", policy=sim.policy)
@@ -65,7 +65,7 @@ def test_an_answer_ends_avoidance(sim):
 
 
 @pytest.mark.parametrize("fault", ["refuses", "malformed"])
-def test_a_node_that_is_away_is_avoided_and_one_that_answers_nonsense_is_not(sim, fault):
+def test_unreachable_nodes_are_avoided_but_not_nodes_with_invalid_responses(sim, fault):
     sim("PUT", "/a/c/o", {}, SMALL)
     node = sim.primaries("object", "a", "c", "o", policy=sim.policy)[0]
     getattr(sim.faults, fault).add(node_port("object", node))
@@ -76,7 +76,7 @@ def test_a_node_that_is_away_is_avoided_and_one_that_answers_nonsense_is_not(sim
 
 
 def hang(sim, kind, *numbers):
-    """These nodes are avoided, and would answer nobody before the returned event."""
+    """Avoid these nodes, and let them not respond before the returned event."""
     release = green.Event()
     sim.avoid(kind, *numbers, slow=True)
     for n in numbers:
@@ -85,7 +85,7 @@ def hang(sim, kind, *numbers):
 
 
 @pytest.mark.parametrize("body", [SMALL, LARGE], ids=["small", "large"])
-def test_no_write_asks_an_avoided_node_when_a_quorum_is_there_without_it(sim, body):
+def test_writes_skip_an_avoided_node_when_others_form_a_quorum(sim, body):
     primaries = sim.primaries("object", "a", "c", "o", policy=sim.policy)
     with sim.refusing("object", *(set(ALL) - set(primaries))):
         hang(sim, "object", primaries[0])
@@ -96,7 +96,7 @@ def test_no_write_asks_an_avoided_node_when_a_quorum_is_there_without_it(sim, bo
         assert primaries[0] not in sim.asked("object")
 
 
-def test_what_a_majority_of_primaries_does_not_know_is_404_without_asking_one_that_hangs(sim):
+def test_404_from_a_majority_of_primaries_does_not_wait_for_a_hanging_node(sim):
     primaries = sim.primaries("object", "a", "c", "o", policy=sim.policy)
     hang(sim, "object", primaries[0])
     assert sim("GET", "/a/c/o").status == 404
@@ -109,7 +109,7 @@ def test_an_object_that_a_majority_of_primaries_missed_is_found_on_an_avoided_no
     primaries, handoffs = sim.primaries("object", "a", "c", "o"), sim.handoffs("a", "c", "o")
     with sim.refusing("object", *primaries[1:], *handoffs[1:]):
         assert sim("PUT", "/a/c/o", {}, SMALL).status == 201
-    sim.forgive()
+    sim.clear_node_errors()
     sim.avoid("object", primaries[0])
     with sim.refusing("object", handoffs[0]):
         assert sim("GET", "/a/c/o").body == SMALL
@@ -121,12 +121,12 @@ def test_the_only_copies_are_found_on_avoided_nodes(make_sim):
     primaries = sim.primaries("object", "a", "c", "o")
     with sim.refusing("object", *(set(ALL) - set(primaries[:2]))):
         assert sim("PUT", "/a/c/o", {}, SMALL).status == 201
-    sim.forgive()
+    sim.clear_node_errors()
     sim.avoid("object", *primaries[:2])
     assert sim("GET", "/a/c/o").body == SMALL
 
 
-def test_a_read_that_breaks_off_goes_on_at_an_avoided_node(make_sim):
+def test_a_broken_read_continues_at_an_avoided_node(make_sim):
     sim = make_sim()
     sim("PUT", "/a/c")
     sim("PUT", "/a/c/o", {}, LARGE)
@@ -136,13 +136,13 @@ def test_a_read_that_breaks_off_goes_on_at_an_avoided_node(make_sim):
     assert sim("GET", "/a/c/o").body == LARGE
 
 
-def test_a_read_that_began_on_a_handoff_goes_on_at_an_avoided_primary(make_sim):
+def test_a_read_from_a_handoff_continues_at_an_avoided_primary(make_sim):
     sim = make_sim()
     sim("PUT", "/a/c")
     primaries, handoffs = sim.primaries("object", "a", "c", "o"), sim.handoffs("a", "c", "o")
     with sim.refusing("object", *primaries[:2]):
         assert sim("PUT", "/a/c/o", {}, LARGE).status == 201
-    sim.forgive()
+    sim.clear_node_errors()
     assert sim.holders() == sorted([primaries[2], *handoffs[:2]])
     sim.avoid("object", primaries[2], *handoffs[1:], slow=True)
     sim.faults.dies_after[node_port("object", handoffs[0])] = 100_000
@@ -155,7 +155,7 @@ def test_a_post_reaches_an_object_on_an_avoided_handoff(make_sim):
     handoffs = sim.handoffs("a", "c", "o")
     with sim.refusing("object", *sim.primaries("object", "a", "c", "o")[1:]):
         assert sim("PUT", "/a/c/o", {}, SMALL).status == 201
-    sim.forgive()
+    sim.clear_node_errors()
     holders = set(sim.holders())
     sim.avoid("object", *(holders & set(handoffs)))
     assert sim("POST", "/a/c/o", {"x-object-meta-a": "b"}).status == 202

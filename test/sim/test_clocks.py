@@ -1,4 +1,4 @@
-"""A proxy whose clock is wrong: later changes of others are kept or refused, never dropped."""
+"""Proxies with wrong clocks: later changes of other proxies are kept or refused, never dropped."""
 
 import time
 
@@ -11,12 +11,12 @@ from swift.runtime.backendapp import DateLimit
 from test.support.sim import node_port
 
 LARGE = b"large" * 40_000
-#: A clock that is fast, within what is dated above, and beyond it.
+#: Offsets of a fast clock: within the limit for later timestamps, and beyond it.
 FAST_S, FAR_S = 5.0, 3600.0
 
 
 def ahead(seconds):
-    """The headers of a change from a proxy whose clock is fast."""
+    """Return the headers of a change from a proxy with a fast clock."""
     return {"x-timestamp": Timestamp(time.time() + seconds).internal}
 
 
@@ -43,14 +43,14 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_change_is_dated_above_a_state_of_a_fast_clock(sim, change):
+def test_a_change_gets_a_later_timestamp_than_a_state_of_a_fast_clock(sim, change):
     apply, holds = CHANGES[change]
     assert put(sim, b"fast", ahead(FAST_S)).status == 201
     assert apply(sim)
     assert holds(sim)
 
 
-def test_a_put_is_dated_above_a_deletion_of_a_fast_clock(sim):
+def test_a_put_gets_a_later_timestamp_than_a_deletion_of_a_fast_clock(sim):
     put(sim, b"first")
     assert sim("DELETE", "/a/c/o", ahead(FAST_S)).status == 204
     assert put(sim, b"right").status == 201
@@ -58,8 +58,8 @@ def test_a_put_is_dated_above_a_deletion_of_a_fast_clock(sim):
 
 
 @pytest.mark.files
-def test_one_node_that_knows_a_newer_state_is_enough(sim):
-    """Two of three nodes store the object, and what the third has would replace it later."""
+def test_one_node_with_a_newer_state_is_enough(sim):
+    """Two of three nodes store the object; the third node's newer state would replace it later."""
     nodes = sim.primaries("object", "a", "c", "o")
     with sim.refusing("object", *nodes[1:]):
         put(sim, b"fast", ahead(FAST_S))
@@ -73,7 +73,7 @@ def stamps_of(sim, nodes):
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_state_far_ahead_of_the_clock_refuses_changes_and_says_why(sim, change):
+def test_a_state_far_ahead_of_the_clock_refuses_changes_with_a_reason(sim, change):
     assert put(sim, b"far", ahead(FAR_S)).status == 201
     apply, _holds = CHANGES[change]
     assert not apply(sim)
@@ -83,7 +83,7 @@ def test_a_state_far_ahead_of_the_clock_refuses_changes_and_says_why(sim, change
     assert sim("GET", "/a/c/o").body == b"far"
 
 
-def test_a_change_whose_timestamp_was_given_keeps_it(sim):
+def test_a_change_keeps_a_supplied_timestamp(sim):
     put(sim, b"fast", ahead(FAST_S))
     assert put(sim, b"given", ahead(0)).status == 202
     assert sim("GET", "/a/c/o").body == b"fast"
@@ -106,7 +106,7 @@ CONTAINER_CHANGES = {
 
 
 @pytest.mark.parametrize("change", CONTAINER_CHANGES)
-def test_a_change_of_a_container_is_dated_above_those_of_a_fast_clock(sim, change):
+def test_a_container_change_gets_a_later_timestamp_than_those_of_a_fast_clock(sim, change):
     made = {"x-container-meta-of": "fast", **ahead(FAST_S)}
     assert sim("PUT", "/a/other", made).status == 201
     apply, holds = CONTAINER_CHANGES[change]
@@ -114,14 +114,14 @@ def test_a_change_of_a_container_is_dated_above_those_of_a_fast_clock(sim, chang
     assert holds(sim)
 
 
-def test_a_container_that_a_fast_clock_deleted_can_be_made_again(sim):
+def test_a_container_deleted_by_a_fast_clock_can_be_created_again(sim):
     sim("PUT", "/a/other")
     assert sim("DELETE", "/a/other", ahead(FAST_S)).status == 204
     assert sim("PUT", "/a/other").status == 201
     assert sim("HEAD", "/a/other").status == 204
 
 
-def test_metadata_of_an_account_is_dated_above_that_of_a_fast_clock(sim):
+def test_account_metadata_gets_a_later_timestamp_than_that_of_a_fast_clock(sim):
     sim("POST", "/a", {"x-account-meta-of": "fast", **ahead(FAST_S)})
     assert sim("POST", "/a", {"x-account-meta-of": "right"}).status == 204
     assert sim("HEAD", "/a").headers.get("x-account-meta-of") == "right"
@@ -147,7 +147,7 @@ def test_storage_servers_refuse_changes_from_the_future(sim, method, path):
 
 
 @pytest.mark.parametrize("body", [b"small", LARGE], ids=["small", "large"])
-def test_a_node_whose_clock_is_slow_is_replaced_like_one_that_is_away(sim, body):
+def test_a_node_with_a_slow_clock_is_replaced_by_a_handoff(sim, body):
     nodes = sim.primaries("object", "a", "c", "o")
     app = sim.transport.apps[node_port("object", nodes[0])][2]
     app.context.dates, app.context.clock = DateLimit(60.0), ManualClock(time.time() - FAR_S)
@@ -156,7 +156,7 @@ def test_a_node_whose_clock_is_slow_is_replaced_like_one_that_is_away(sim, body)
     assert sim("GET", "/a/c/o").body == body
 
 
-def test_the_account_of_a_container_is_made_though_one_node_has_a_slow_clock(sim):
+def test_an_account_is_created_although_one_node_has_a_slow_clock(sim):
     for _kind, number, app in sim.transport.apps.values():
         if number == sim.primaries("account", "new")[0]:
             app.context.dates, app.context.clock = DateLimit(60.0), ManualClock(time.time() - FAR_S)

@@ -1,4 +1,4 @@
-"""A split container that became small is one database again, and looks the same to clients all the time."""
+"""A sharded container that became small is one database again; listings stay the same throughout."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ FEW = {**ALL, "shard_container_threshold": 40, "expansion_limit": 39}
 
 
 class Cut(BaseException):
-    """A sharder dies."""
+    """The sharder process was killed."""
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def count(sim):
     return int(sim("HEAD", "/a/c", {"x-newest": "true"}).headers["x-container-object-count"])
 
 
-def test_shards_that_are_all_small_go_into_the_root(sim, split):
+def test_shards_that_are_all_small_are_merged_into_the_root(sim, split):
     told = Counter()
     for _ in range(4):
         told.update(split.run(**FEW))
@@ -58,7 +58,7 @@ def test_shards_that_are_all_small_go_into_the_root(sim, split):
 
 
 @pytest.mark.long
-def test_the_last_shards_go_into_the_root_one_after_the_other(sim, split):
+def test_the_last_shards_are_merged_into_the_root_one_by_one(sim, split):
     for name in NAMES[4:]:
         assert sim("DELETE", f"/a/c/{name}").status == 204
     sizes = {"shrink_threshold": 35, "minimum_shard_size": 35, "rows_per_shard": 38, "max_shrinking": 1}
@@ -70,7 +70,7 @@ def test_the_last_shards_go_into_the_root_one_after_the_other(sim, split):
     assert count(sim) == 4
 
 
-def test_an_empty_container_that_was_split_goes_as_others_do(sim, split):
+def test_an_empty_sharded_container_can_be_deleted(sim, split):
     for name in NAMES:
         assert sim("DELETE", f"/a/c/{name}").status == 204
     for _ in range(4):
@@ -82,7 +82,7 @@ def test_an_empty_container_that_was_split_goes_as_others_do(sim, split):
     assert sim("GET", "/a/c").status == 404
 
 
-def test_a_container_that_is_deleted_while_shards_go_into_it_does_not_come_back(sim, split):
+def test_a_container_deleted_while_shards_are_merged_stays_deleted(sim, split):
     for name in NAMES:
         assert sim("DELETE", f"/a/c/{name}").status == 204
     settle(sim, split, auto_shard=False)
@@ -96,10 +96,10 @@ def test_a_container_that_is_deleted_while_shards_go_into_it_does_not_come_back(
         assert sim("GET", "/a/c").status == 404
 
 
-def test_what_is_written_meanwhile_is_there_afterwards(sim, split):
+def test_rows_written_during_the_merge_are_kept(sim, split):
     (leader, *_others) = sim.primaries("container", "a", "c")
     split.run(leader, **FEW)
-    # Proxies remember the shards for a while, and ask the root when they do not.
+    # Proxies cache the shards for a while, and request them from the root afterwards.
     for clear in (False, True):
         if clear:
             sim.cache.values.clear()
@@ -113,7 +113,7 @@ def test_what_is_written_meanwhile_is_there_afterwards(sim, split):
     assert (state(sim), rows(sim), count(sim)) == ("collapsed", wanted, len(wanted))
 
 
-def test_a_collapsed_container_that_grows_is_split_again(sim, split):
+def test_a_collapsed_container_that_grows_is_sharded_again(sim, split):
     for _ in range(4):
         split.run(**FEW)
     assert state(sim) == "collapsed"
@@ -124,7 +124,7 @@ def test_a_collapsed_container_that_grows_is_split_again(sim, split):
     assert rows(sim) == [*NAMES, *more]
     sim.cache.values.clear()
     assert count(sim) == 40
-    # What a proxy still remembers of the first shards is of no harm.
+    # Cached ranges of the first shards do no harm.
     assert len(shards(sim)) == 5
 
 
@@ -133,7 +133,7 @@ def test_a_shard_that_cannot_reach_the_root_lists_what_it_has(sim, split):
     split.run(leader, **FEW)
     with sim.refusing("container", *others):
         split.run(*(n for n in range(1, 7) if n not in others), **FEW)
-    sim.forgive()
+    sim.clear_node_errors()
     sim.cache.values.clear()
     assert rows(sim) == NAMES
     assert state(sim) == "sharded"
@@ -144,44 +144,44 @@ def test_a_shard_that_cannot_reach_the_root_lists_what_it_has(sim, split):
     assert state(sim) == "collapsed"
 
 
-def remembering(sim):
-    """The cache of a proxy that has listed the container, and what is in it now."""
+def cached_shards(sim):
+    """Return the cache of a proxy that has listed the container, and its content."""
     sim.cache.values.clear()
     assert rows(sim) == NAMES
     return dict(sim.cache.values)
 
 
-def put_elsewhere(sim, *names):
-    """Another proxy, which remembers nothing, takes objects."""
+def put_by_another_proxy(sim, *names):
+    """Put objects through another proxy, which has an empty cache."""
     for name in names:
         env = {"swift.cache": MemoryCache()}
         assert sim("PUT", f"/a/c/{name}", {"content-type": "t/p"}, b"x", env=env).status == 201
 
 
 @pytest.mark.parametrize("away", [None, *range(1, 7)])
-def test_a_proxy_that_remembers_shards_asks_anew_when_they_have_gone_into_the_root(sim, split, away):
-    known = remembering(sim)
+def test_a_proxy_refreshes_cached_shards_that_were_merged_into_the_root(sim, split, away):
+    known = cached_shards(sim)
     for _ in range(4):
         split.run(*(number for number in range(1, 7) if number != away), **FEW)
-    put_elsewhere(sim, "a", "o15x", "zz")
+    put_by_another_proxy(sim, "a", "o15x", "zz")
     wanted = sorted([*NAMES, "a", "o15x", "zz"])
     for _ in range(6):
         # Whichever replica answers: one has not been looked at yet by its sharder.
         sim.cache.values.clear()
         sim.cache.values.update(known)
         assert rows(sim) == wanted
-    # What is written next goes where it is found.
+    # The next rows go to shards where they are listed.
     put(sim, "o15y")
     assert "o15y" in rows(sim)
 
 
-def test_a_proxy_that_remembers_shards_of_before_asks_anew_when_there_are_other_ones(sim, split):
-    known = remembering(sim)
+def test_a_proxy_refreshes_cached_shards_that_were_replaced(sim, split):
+    known = cached_shards(sim)
     for _ in range(4):
         split.run(**FEW)
     assert state(sim) == "collapsed"
     more = [f"p{number:02d}" for number in range(10)]
-    put_elsewhere(sim, *more)
+    put_by_another_proxy(sim, *more)
     settle(sim, split, passes=20)
     assert state(sim) == "sharded"
     sim.cache.values.clear()
@@ -193,7 +193,7 @@ def test_a_proxy_that_remembers_shards_of_before_asks_anew_when_there_are_other_
 
 
 class CutTransport:
-    """The transport of a process that dies before, or just after, its request number ``at``."""
+    """The transport of a process that is killed before, or just after, its request number ``at``."""
 
     def __init__(self, transport, at, *, is_sent):
         self._transport = transport
@@ -214,14 +214,14 @@ class CutTransport:
 
 
 @pytest.mark.parametrize("seed", range(int(os.environ.get("SWIFT_COLLAPSE_SEEDS", "3"))))
-def test_a_sharder_that_dies_at_any_step_is_made_up_for(sim, split, seed):
+def test_a_sharder_killed_at_any_step_is_recovered_from(sim, split, seed):
     draw = random.Random(seed)
     known, steady = set(NAMES), set(NAMES)
     for turn in range(8):
         split.transport = CutTransport(sim.transport, draw.randrange(1, 40), is_sent=draw.random() < 0.5)
         with contextlib.suppress(Cut):
             split.run(draw.randrange(1, 7), **FEW)
-        # What a proxy remembers of shards may name some that have gone since.
+        # Cached shard ranges may name shards that are deleted by now.
         sim.cache.values.clear()
         put(sim, f"n{turn}")
         known.add(f"n{turn}")
@@ -241,7 +241,7 @@ def test_a_sharder_that_dies_at_any_step_is_made_up_for(sim, split, seed):
 
 
 class BusyTransport:
-    """The transport of sharders that run at once: the pass of another comes between some requests."""
+    """The transport of concurrent sharders: another sharder's pass runs between some requests."""
 
     def __init__(self, sharders, draw, look):
         self._sharders = sharders
@@ -274,7 +274,7 @@ class BusyTransport:
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", [1, 116])
-def test_everything_is_listed_all_the_time_while_all_sharders_are_at_work(sim, split, seed):
+def test_listings_stay_complete_while_all_sharders_run(sim, split, seed):
     draw = random.Random(seed)
 
     def look():
@@ -284,10 +284,10 @@ def test_everything_is_listed_all_the_time_while_all_sharders_are_at_work(sim, s
     split.transport = BusyTransport(split, draw, look)
     (leader, *others) = sim.primaries("container", "a", "c")
     if seed % 2:
-        # As when an operator has said so to one replica: the others hear of it later.
+        # As if an operator had changed one replica: replication informs the others later.
         with sim.refusing("container", *others):
             split.run(leader, **FEW)
-        sim.forgive()
+        sim.clear_node_errors()
     for _ in range(12):
         split.transport.run(draw.randrange(1, 7))
         look()

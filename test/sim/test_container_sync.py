@@ -1,4 +1,4 @@
-"""Containers of one simulated cluster are copied to another, whatever nodes and requests fail."""
+"""Container sync between two simulated clusters, with failures of nodes and requests."""
 
 import base64
 import json
@@ -28,7 +28,7 @@ SYNC_TO = {"x-container-sync-to": "//r/far/b/copy", "x-container-sync-key": "sec
 
 
 class FarCluster:
-    """Another simulated cluster, asked as over the network."""
+    """Another simulated cluster, accessed as over the network."""
 
     def __init__(self, sim):
         self.sim = sim
@@ -52,7 +52,7 @@ class Bench:
         self.near, self.far, self.root = near, far, root
         self.remote = FarCluster(far)
         self.log = LogLines()
-        #: What the daemon asks for objects.
+        #: The pipeline from which the daemon reads objects.
         self.pipeline = near.app.handle
         #: Daemons that go on from pass to pass; None: each pass has a new one.
         self.kept = None
@@ -65,7 +65,7 @@ class Bench:
         assert far("PUT", "/b/copy").status == 201
 
     def run_once(self, *numbers, **options):
-        """One pass on nodes, all of them by default; the sum of what they counted."""
+        """Run one pass on nodes, all by default; return the sum of their counters."""
         total = {}
         for number in numbers or range(1, NODES + 1):
             for name, count in self._run(number, options).items():
@@ -125,7 +125,7 @@ def bench(tmp_path, make_sim):
     return Bench(make_sim(root=near), make_sim(root=far), tmp_path)
 
 
-def test_objects_are_copied_with_their_metadata_and_times_and_deletions_follow(bench):
+def test_objects_metadata_timestamps_and_deletions_are_copied(bench):
     bench.put("o/1", b"one", **{"x-object-meta-a": "b", "content-type": "text/x"})
     bench.put("two", b"2" * 100_000)
     assert bench.run_once()["puts"] == 2
@@ -139,7 +139,7 @@ def test_objects_are_copied_with_their_metadata_and_times_and_deletions_follow(b
     assert bench.names() == ["o/1"]
 
 
-def test_each_new_row_is_one_nodes_and_later_passes_only_look(bench):
+def test_each_new_row_is_copied_by_one_node_and_later_passes_only_check(bench):
     for number in range(10):
         bench.put(f"o{number}")
     assert bench.run_once() == {"puts": 10}
@@ -147,12 +147,12 @@ def test_each_new_row_is_one_nodes_and_later_passes_only_look(bench):
     assert sorted(puts) == sorted(set(puts))
     assert bench.run_once() == {}
     bench.remote.asked.clear()
-    # All rows were looked at twice: nothing is asked any more.
+    # All rows were checked twice: no more requests are sent.
     assert bench.run_once() == {}
     assert bench.remote.asked == []
 
 
-def test_the_rows_of_a_node_that_is_away_are_copied_by_the_others(bench):
+def test_the_rows_of_an_unreachable_node_are_copied_by_the_others(bench):
     for number in range(12):
         bench.put(f"o{number}")
     away, *others = bench.near.primaries("container", "a", "c")
@@ -163,7 +163,7 @@ def test_the_rows_of_a_node_that_is_away_are_copied_by_the_others(bench):
     assert away not in others
 
 
-def test_a_copy_that_fails_is_made_in_a_later_pass(bench):
+def test_a_failed_copy_is_retried_in_a_later_pass(bench):
     bench.remote.fails = {"o3", "o7"}
     for number in range(10):
         bench.put(f"o{number}")
@@ -175,14 +175,14 @@ def test_a_copy_that_fails_is_made_in_a_later_pass(bench):
     assert len(bench.names()) == 10
 
 
-def test_what_is_newer_over_there_stays(bench):
+def test_newer_objects_at_the_destination_are_kept(bench):
     bench.put("o", b"old")
     assert bench.far("PUT", "/b/copy/o", {}, b"newer").status == 201
     bench.run_once()
     assert bench.far("GET", "/b/copy/o").body == b"newer"
 
 
-def test_only_containers_that_are_to_be_copied_have_links_and_unsetting_removes_them(bench):
+def test_only_synchronised_containers_have_links(bench):
     assert bench.near("PUT", "/a/other").status == 201
     links = bench.links()
     assert len(links) == 3
@@ -209,7 +209,7 @@ def test_versioned_containers_and_unknown_realms_are_left_alone(bench):
     assert bench.names() == []
 
 
-def test_a_container_gets_only_its_time(bench):
+def test_the_time_for_each_container_is_limited(bench):
     for number in range(10):
         bench.put(f"o{number}")
     assert bench.run_once(container_time=0.0) == {}
@@ -261,7 +261,7 @@ def test_encrypted_objects_are_copied_by_a_pipeline_that_decrypts_them(bench):
     assert there("GET", "/b/copy/o").status == 404
 
 
-def test_what_the_pipeline_cannot_decrypt_is_not_copied(bench):
+def test_objects_that_the_pipeline_cannot_decrypt_are_not_copied(bench):
     front = EncryptionFixture(bench.near, encryption_root_secret=ONE)
     assert front("PUT", "/a/c/o", {}, b"needle").status == 201
     assert front("PUT", "/a/c/none", {"x-object-meta-a": "b"}).status == 201

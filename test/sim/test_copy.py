@@ -18,7 +18,7 @@ DATA = os.urandom(300_000)
 
 
 class Front(FilterFixture):
-    """The filters that copies pass."""
+    """The filters that handle copies."""
 
     def __init__(self, sim, size_max=1 << 30):
         inner = Dlo(sim.app, DloSettings(), 10000, silent_log())
@@ -33,7 +33,7 @@ def front(sim):
     return Front(sim)
 
 
-def test_both_ways_to_ask_copy_bytes_and_metadata(front, sim):
+def test_both_request_forms_copy_bytes_and_metadata(front, sim):
     for method, path, headers in (
         ("COPY", "/a/c/from", {"destination": "c/to"}),
         ("PUT", "/a/c/to", {"x-copy-from": "c/from"}),
@@ -72,13 +72,13 @@ def test_the_newest_version_is_copied(front, sim):
     ("denied", "stored"),
     [(("GET", "/a/c/from"), False), (("PUT", "/a/c/to"), False), (("PUT", "/a/c/from"), True)],
 )
-def test_both_ends_ask_for_the_callers_rights(front, sim, denied, stored):
+def test_source_and_destination_need_the_callers_rights(front, sim, denied, stored):
     front.denied.add(denied)
     assert front("COPY", "/a/c/from", {"destination": "c/to"}).status == (201 if stored else 403)
     assert (sim("HEAD", "/a/c/to").status == 200) is stored
 
 
-def test_segments_of_what_is_copied_are_read_with_the_callers_rights(front, sim):
+def test_segments_of_the_source_are_read_with_the_callers_rights(front, sim):
     manifest = json.dumps([{"path": "/c/from"}]).encode()
     assert front("PUT", "/a/c/m?multipart-manifest=put", {}, manifest).status == 201
     front.denied.add(("GET", "/a/c/from"))
@@ -86,7 +86,7 @@ def test_segments_of_what_is_copied_are_read_with_the_callers_rights(front, sim)
     assert sim("HEAD", "/a/c/to").status == 404
 
 
-def test_a_manifest_is_copied_as_one_or_as_what_it_stands_for(front, sim):
+def test_a_manifest_is_copied_as_a_manifest_or_as_its_content(front, sim):
     manifest = json.dumps([{"path": "/c/from"}, {"data": "ZW5k"}]).encode()
     front("PUT", "/a/c/m?multipart-manifest=put", {"content-type": "v/x"}, manifest)
     assert front("COPY", "/a/c/m", {"destination": "c/flat"}).status == 201
@@ -101,7 +101,7 @@ def test_a_manifest_is_copied_as_one_or_as_what_it_stands_for(front, sim):
     assert rows["same"]["bytes"] == rows["flat"]["bytes"] == len(DATA) + 3
 
 
-def test_a_source_that_breaks_off_stores_nothing(front, sim):
+def test_a_source_that_fails_during_the_copy_stores_nothing(front, sim):
     for n in range(1, 7):
         sim.faults.dies_after[node_port("object", n)] = 1000
     answer = front("COPY", "/a/c/from", {"destination": "c/to"})
@@ -110,7 +110,7 @@ def test_a_source_that_breaks_off_stores_nothing(front, sim):
     assert sim("HEAD", "/a/c/to").status == 404
 
 
-def test_a_source_that_is_damaged_on_the_way_is_not_stored(front, sim):
+def test_a_source_that_is_damaged_in_transit_is_not_stored(front, sim):
     sim.faults.garbles.update(node_port("object", n) for n in range(1, 7))
     answer = front("COPY", "/a/c/from", {"destination": "c/to"})
     sim.faults.garbles.clear()
@@ -118,7 +118,7 @@ def test_a_source_that_is_damaged_on_the_way_is_not_stored(front, sim):
     assert sim("HEAD", "/a/c/to").status == 404
 
 
-def test_what_is_too_large_is_not_begun(sim, front):
+def test_a_copy_that_is_too_large_is_refused_before_it_begins(sim, front):
     answer = Front(sim, size_max=len(DATA) - 1)("COPY", "/a/c/from", {"destination": "c/to"})
     assert answer.status == 413
     assert all(download.closed for download in sim.transport.downloads)
@@ -128,21 +128,21 @@ def test_what_is_too_large_is_not_begun(sim, front):
     )
 
 
-def test_the_condition_of_a_copy_is_about_its_source(front, sim):
+def test_the_condition_of_a_copy_refers_to_its_source(front, sim):
     etag = sim("HEAD", "/a/c/from").headers["etag"]
     for match, status in ((etag, 201), ('"x"', 412)):
         assert front("COPY", "/a/c/from", {"destination": "c/to", "if-match": match}).status == status
 
 
 @pytest.mark.parametrize("value", ["", "c", "/c/", "//c/from", "/%ff/x", "c/%c3%28"])
-def test_a_malformed_end_is_412_and_changes_nothing(front, sim, value):
+def test_a_malformed_source_or_destination_is_412_and_changes_nothing(front, sim, value):
     assert front("COPY", "/a/c/from", {"destination": value}).status == 412
     if value:
         assert front("PUT", "/a/c/to", {"x-copy-from": value}).status == 412
     assert sim("HEAD", "/a/c/to").status == 404
 
 
-def test_a_copy_whose_report_nobody_reads_is_not_begun_and_releases_its_source(front, sim):
+def test_a_copy_whose_response_is_not_read_releases_its_source(front, sim):
     response = front.open("COPY", "/a/c/from?heartbeat=on", {"destination": "c/to"})
     assert response.status == 202
     response.discard()

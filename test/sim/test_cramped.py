@@ -1,4 +1,4 @@
-"""Metadata that does not fit into the attributes of files is refused as such: no node is avoided for it."""
+"""Metadata that does not fit into file attributes is refused with 400; no node is avoided for it."""
 
 import pytest
 
@@ -11,7 +11,7 @@ BODIES = [b"small", b"large" * 40_000]
 
 
 def cramp(sim, *nodes, **options):
-    """From now on these nodes keep objects on a disk with little room for attributes."""
+    """Give these nodes a disk with little space for attributes."""
     for n in nodes:
         kind, number, app = sim.transport.apps[node_port("object", n)]
         stores = cramped_stores(app.context, CrampedDisk(**options))
@@ -31,7 +31,7 @@ def store_much(sim, body):
 
 
 def assert_all_serve(sim):
-    """No node is left alone: each gets the next object, which fits."""
+    """Fail if a node is avoided: each must get the next object, which fits."""
     assert sim("PUT", "/a/c/o", {"content-type": "text/plain"}, b"x").status == 201
     assert sorted(sim.asked("object", "PUT")) == sorted(primaries(sim))
 
@@ -71,14 +71,14 @@ def test_a_post_with_too_much_metadata_is_400_and_changes_nothing(sim):
 
 @pytest.mark.parametrize("body", BODIES, ids=["small", "large"])
 @pytest.mark.parametrize(("cramped", "status"), [(1, 201), (2, 400)])
-def test_where_only_some_nodes_have_room_a_majority_decides(sim, body, cramped, status):
+def test_a_majority_decides_where_only_some_nodes_have_space(sim, body, cramped, status):
     cramp(sim, *primaries(sim)[:cramped])
     assert store_much(sim, body).status == status
     assert_all_serve(sim)
 
 
 @pytest.mark.parametrize("body", BODIES, ids=["small", "large"])
-def test_a_full_device_stays_507_and_is_left_alone(sim, body):
+def test_a_full_device_responds_507_and_is_avoided(sim, body):
     nodes = primaries(sim)
     cramp(sim, nodes[0], is_full=True)
     assert store_much(sim, body).status == 201

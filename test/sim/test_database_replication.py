@@ -1,4 +1,4 @@
-"""Databases of a simulated cluster come together after partitions, lost messages, lost and returned nodes."""
+"""Database replicas converge after network partitions, lost messages, and lost and returned nodes."""
 
 import itertools
 import random
@@ -29,7 +29,7 @@ def stamp(tick):
 
 
 def ask(sim, kind, number, method, names, headers, body=b""):
-    """One request straight to a server."""
+    """Send a request directly to a server."""
     view = getattr(sim.context.rings, kind).view()
     part = view.partition_of(sim.hasher.digest(*names[: 1 if kind == "account" else 2]))
     path = f"/sdb{number}/{part}/{'/'.join(names)}"
@@ -46,7 +46,7 @@ def lose_database(replicators, number, *names):
     shutil.rmtree(replicators.folder("container", number, *names))
 
 
-def test_a_lost_database_comes_back_whole(sim, replicators):
+def test_a_lost_database_is_restored_completely(sim, replicators):
     first, second, third = sim.primaries("container", "a", "c")
     for tick in range(5):
         put_row(sim, first, f"o{tick}", tick)
@@ -57,12 +57,12 @@ def test_a_lost_database_comes_back_whole(sim, replicators):
     rows = [replicators.rows(number, "a", "c") for number in (first, second, third)]
     assert rows[0] == rows[1] == rows[2]
     assert len(rows[0]) == 5
-    # The copy is a database of its own, which knows what it has.
+    # The copy is a separate database with its own sync points.
     facts = replicators.run("container", second)
     assert facts["replication_stats"]["no_change"] + facts["replication_stats"]["hashmatch"] == 2
 
 
-def test_rows_and_metadata_written_apart_come_together(sim, replicators):
+def test_rows_and_metadata_of_diverged_replicas_are_merged(sim, replicators):
     first, second, third = sim.primaries("container", "a", "c")
     put_row(sim, first, "one", 1)
     put_row(sim, second, "two", 2)
@@ -80,7 +80,7 @@ def test_rows_and_metadata_written_apart_come_together(sim, replicators):
         assert (reply.headers["x-container-meta-k"], reply.headers["x-container-object-count"]) == ("v", "1")
 
 
-def test_a_copy_that_is_much_behind_gets_the_whole_database_and_keeps_its_own_rows(sim, replicators):
+def test_a_replica_far_behind_gets_the_whole_database_and_keeps_its_own_rows(sim, replicators):
     first, second, _third = sim.primaries("container", "a", "c")
     for tick in range(30):
         put_row(sim, first, f"o{tick:02}", tick)
@@ -94,7 +94,7 @@ def test_a_copy_that_is_much_behind_gets_the_whole_database_and_keeps_its_own_ro
     assert {row[0] for row in replicators.rows(first, "a", "c")} >= {"mine", "later"}
 
 
-def test_a_pass_sends_only_so_many_rows_and_the_next_goes_on(sim, replicators):
+def test_a_pass_sends_a_limited_number_of_rows_and_the_next_continues(sim, replicators):
     first, second, _third = sim.primaries("container", "a", "c")
     for number in (first, second):
         for tick in range(10):
@@ -110,7 +110,7 @@ def test_a_pass_sends_only_so_many_rows_and_the_next_goes_on(sim, replicators):
     assert facts["replication_stats"]["failure"] == 0
 
 
-def test_nodes_that_were_away_are_counted_by_address(sim, replicators):
+def test_unreachable_nodes_are_counted_by_address(sim, replicators):
     first, second, _third = sim.primaries("container", "a", "c")
     with sim.refusing("container", second):
         facts = replicators.run("container", first)
@@ -118,7 +118,7 @@ def test_nodes_that_were_away_are_counted_by_address(sim, replicators):
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_random_partitions_and_losses_end_equal(sim, replicators, seed):
+def test_replicas_converge_after_random_network_partitions_and_losses(sim, replicators, seed):
     rng = random.Random(seed)
     nodes = sim.primaries("container", "a", "c")
 
@@ -151,7 +151,7 @@ def test_random_partitions_and_losses_end_equal(sim, replicators, seed):
 
 
 def lose_some(replicators, rng, nodes):
-    """A device is exchanged, while others still have all."""
+    """Replace a device while other replicas are complete."""
     replicators.transport.lose = lambda *_: None
     for number in nodes:
         if replicators.files("container", number, "a", "c"):
@@ -170,7 +170,7 @@ def temporary(sim, number):
 
 
 def make_handoff(sim, replicators):
-    """A database on a node where it does not belong; its number and the primaries'."""
+    """Put a database on a handoff node; return its number and the primaries'."""
     nodes = sim.primaries("container", "a", "c")
     spare = next(n for n in EVERYBODY if n not in nodes)
     put_row(sim, nodes[0], "o", 1)
@@ -186,7 +186,7 @@ def make_handoff(sim, replicators):
     return spare, nodes
 
 
-def test_a_handoff_leaves_when_all_primaries_have_everything(sim, replicators):
+def test_a_handoff_is_removed_when_all_primaries_have_everything(sim, replicators):
     spare, nodes = make_handoff(sim, replicators)
     with sim.refusing("container", nodes[1]):
         replicators.run("container", spare)
@@ -200,14 +200,14 @@ def test_a_handoff_leaves_when_all_primaries_have_everything(sim, replicators):
     assert ask(sim, "container", spare, "HEAD", ("a", "c"), {}).status == 404
 
 
-def test_fewer_copies_are_enough_when_told_so(sim, replicators):
+def test_handoff_delete_lowers_the_required_number_of_copies(sim, replicators):
     spare, nodes = make_handoff(sim, replicators)
     with sim.refusing("container", nodes[1]):
         replicators.run("container", spare, handoff_delete=2)
     assert replicators.holders("container", "a", "c") == sorted(nodes)
 
 
-def test_a_row_that_arrives_meanwhile_keeps_the_handoff(sim, replicators):
+def test_a_row_that_arrives_during_the_pass_keeps_the_handoff(sim, replicators):
     spare, nodes = make_handoff(sim, replicators)
     ticks = itertools.count(20)
     last = node_port("container", nodes[-1])
@@ -229,7 +229,7 @@ def test_a_row_that_arrives_meanwhile_keeps_the_handoff(sim, replicators):
 def test_a_handoff_stands_in_for_an_unmounted_device(sim, replicators):
     first, second, third = sim.primaries("container", "a", "c")
     put_row(sim, first, "o", 1)
-    with sim.answering("container", 507, second):
+    with sim.responding("container", 507, second):
         replicators.run("container", first)
     holders = replicators.holders("container", "a", "c")
     assert len(holders) == 4
@@ -239,7 +239,7 @@ def test_a_handoff_stands_in_for_an_unmounted_device(sim, replicators):
     assert replicators.rows(second, "a", "c") == replicators.rows(first, "a", "c")
 
 
-def test_handoffs_only_leaves_the_rest_alone(sim, replicators):
+def test_handoffs_only_skips_primaries(sim, replicators):
     spare, nodes = make_handoff(sim, replicators)
     put_row(sim, nodes[0], "only here", 9)
     replicators.run("container", nodes[0], handoffs_only=True)
@@ -248,7 +248,7 @@ def test_handoffs_only_leaves_the_rest_alone(sim, replicators):
     assert replicators.holders("container", "a", "c") == sorted(nodes)
 
 
-def test_a_run_by_hand_can_be_limited(sim, replicators):
+def test_a_manual_run_can_be_limited(sim, replicators):
     first, second, _third = sim.primaries("container", "a", "c")
     put_row(sim, first, "o", 1)
     part = replicators.folder("container", first, "a", "c").parent.parent.name
@@ -263,7 +263,7 @@ def test_a_run_by_hand_can_be_limited(sim, replicators):
 # --- things in the wrong place, broken things -------------------------------------------------------
 
 
-def test_a_database_of_another_partition_is_brought_home(sim, replicators):
+def test_a_database_of_another_partition_is_returned_to_primaries(sim, replicators):
     first, *_others = nodes = sim.primaries("container", "a", "c")
     put_row(sim, first, "o", 1)
     home = replicators.folder("container", first, "a", "c")
@@ -277,7 +277,7 @@ def test_a_database_of_another_partition_is_brought_home(sim, replicators):
     assert len(replicators.rows(first, "a", "c")) == 1
 
 
-def test_a_broken_database_is_quarantined_and_comes_back(sim, replicators):
+def test_a_damaged_database_is_quarantined_and_restored(sim, replicators):
     first, second, _third = sim.primaries("container", "a", "c")
     put_row(sim, second, "o", 1)
     (path,) = replicators.files("container", first, "a", "c")
@@ -291,7 +291,7 @@ def test_a_broken_database_is_quarantined_and_comes_back(sim, replicators):
     assert len(replicators.rows(first, "a", "c")) == 1
 
 
-def test_a_broken_database_that_is_told_something_is_replaced_at_once(sim, replicators):
+def test_a_damaged_database_that_gets_a_request_is_replaced_at_once(sim, replicators):
     first, second, _third = sim.primaries("container", "a", "c")
     put_row(sim, second, "o", 1)
     (path,) = replicators.files("container", first, "a", "c")
@@ -301,7 +301,7 @@ def test_a_broken_database_that_is_told_something_is_replaced_at_once(sim, repli
     assert len(replicators.rows(first, "a", "c")) == 1
 
 
-def test_a_database_under_a_wrong_name_is_quarantined_only_when_names_fit_elsewhere(sim, replicators):
+def test_a_misnamed_database_is_quarantined_only_if_other_names_are_right(sim, replicators):
     first = sim.primaries("container", "a", "c")[0]
     home = replicators.folder("container", first, "a", "c")
     wrong = home.with_name("0" * 29 + home.name[-3:])
@@ -334,12 +334,12 @@ def test_with_wrong_hash_settings_nothing_is_moved(sim, replicators):
 # --- deletion ---------------------------------------------------------------------------------------
 
 
-def test_deleted_containers_go_when_they_are_old_and_their_account_knows(sim, replicators):
+def test_deleted_containers_are_reclaimed_after_their_account_was_updated(sim, replicators):
     nodes = sim.primaries("container", "a", "c")
     assert sim("DELETE", "/a/c").status == 204
     clock = replicators.clock = ManualClock(4_000_000_000.0)
     replicators.run("container", *nodes)
-    # Their account was not told yet.
+    # Their account was not updated yet.
     assert replicators.holders("container", "a", "c") == sorted(nodes)
     for number in nodes:
         (path,) = replicators.files("container", number, "a", "c")
@@ -357,7 +357,7 @@ def test_deleted_containers_go_when_they_are_old_and_their_account_knows(sim, re
     assert replicators.holders("container", "a", "c") == []
 
 
-def test_old_tombstones_headers_and_remotes_are_forgotten(sim, replicators):
+def test_old_tombstones_headers_and_remotes_are_reclaimed(sim, replicators):
     first, *_ = sim.primaries("container", "a", "c")
     put_row(sim, first, "gone", 1, "DELETE")
     put_row(sim, first, "here", 2)
@@ -419,7 +419,7 @@ def test_a_sharded_container_stays_sharded(sim, replicators):
     assert reply.headers["x-backend-sharding-state"] == "sharded"
 
 
-def test_rows_of_a_container_that_is_being_split_are_kept_back_and_not_lost(sim, replicators):
+def test_rows_of_a_container_during_a_split_are_held_back_and_not_lost(sim, replicators):
     nodes = sim.primaries("container", "a", "c")
     spare, nodes = make_handoff(sim, replicators)
     (path,) = replicators.files("container", spare, "a", "c")

@@ -1,4 +1,4 @@
-"""Cutting the power at every moment of every change of account and container databases.
+"""Power cuts at every moment of every change of account and container databases.
 
 A story is a few acknowledged changes, made by the real broker with the real SQLite. At every operation on
 files that it led to, what a power cut may leave is opened afresh: the database must be sound, acknowledged
@@ -63,7 +63,7 @@ def metadata_and_deletion(world):
 
 
 def many_rows_at_once(world):
-    """More than the page cache holds, so that SQLite writes pages before it commits."""
+    """Put more rows than the page cache holds, so that SQLite writes pages before it commits."""
     world.create(1)
     rows = [row(f"{n:04}" + "x" * 400, 2) for n in range(2500)]
     known = {each.name: (each.created_at, 0) for each in rows}
@@ -73,7 +73,7 @@ def many_rows_at_once(world):
 
 
 def a_long_pending_file(world):
-    """One that is merged by the write that made it long."""
+    """Put rows until the pending file is merged by the write that reached its limit."""
     world.create(1)
     for start in range(0, 900, 300):
         world.rows(*(row(f"o{n:04}", 2) for n in range(start, start + 300)))
@@ -104,8 +104,8 @@ STORIES = (
 )
 
 
-def told(story, root):
-    """The world after a story, its log recorded."""
+def run_story(story, root):
+    """Return the world after a story, with its recorded log."""
     world = (AccountWorld if story is account else World)(root)
     with Recorder(LIBRARY, world.log):
         story(world)
@@ -114,15 +114,15 @@ def told(story, root):
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
-def test_a_power_cut_at_any_moment_leaves_what_was_acknowledged(story, root):
-    world = told(story, root)
+def test_a_power_cut_at_any_moment_keeps_acknowledged_changes(story, root):
+    world = run_story(story, root)
     steps = len(world.log.steps)
     every = max(1, steps // 60)
     per_moment = max(2, WANTED // len(STORIES) // min(steps, 80))
     COUNTED[story.__name__] = cut(world, random.Random(steps), per_moment, every=every)
 
 
-def test_enough_states_were_looked_at():
+def test_enough_states_were_examined():
     total = sum(COUNTED.values())
     print(f"{total} states after power cuts in {len(COUNTED)} stories: {COUNTED}")
     if len(COUNTED) == len(STORIES):
@@ -134,7 +134,7 @@ def test_enough_states_were_looked_at():
 
 
 def syncs(steps):
-    """Step number and kind of every sync: what it is of."""
+    """Return step number and kind of file of every sync."""
     suffixes = {step.args[0]: step.args[1].rpartition(".")[2] for step in steps if step.what == "open"}
     for number, step in enumerate(steps):
         if step.what in ("fsync", "fdatasync"):
@@ -143,8 +143,8 @@ def syncs(steps):
             yield number, "directory"
 
 
-def test_a_forgotten_sync_of_any_kind_is_found_out(root):
-    world = told(first_rows, root)
+def test_a_missing_sync_of_any_kind_is_detected(root):
+    world = run_story(first_rows, root)
     kinds = {"tmp", "directory", "pending", "db-journal", "db"}
     missed = set(kinds)
     for number, kind in syncs(world.log.steps):
@@ -158,8 +158,8 @@ def test_a_forgotten_sync_of_any_kind_is_found_out(root):
 
 
 def test_writes_are_recorded_as_they_happened(root):
-    """The log, replayed to its end without a power cut, gives the files that are there."""
-    world = told(overwritten_and_deleted, root)
+    """The log, replayed without a power cut, results in the existing files."""
+    world = run_story(overwritten_and_deleted, root)
     *_, (_number, disk, _known, _upcoming) = moments(world, world.log.steps)
     disk.sync_everything()
     (image,) = disk.crash_states(1, random.Random(1))

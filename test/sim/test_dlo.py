@@ -1,4 +1,4 @@
-"""Dynamic large objects over a simulated cluster: what has a prefix reads as one."""
+"""Dynamic large objects over a simulated cluster: objects with a prefix read as one."""
 
 from hashlib import md5
 
@@ -14,7 +14,7 @@ ETAG = md5("".join(md5(piece).hexdigest() for piece in PIECES).encode()).hexdige
 
 
 class Front(FilterFixture):
-    """Dynamic large objects."""
+    """The filter for dynamic large objects over the cluster."""
 
     def __init__(self, sim, page_rows=1000):
         settings = DloSettings.parse({"rate_limit_segments_per_sec": "0"})
@@ -32,7 +32,7 @@ def dlo(sim):
     return front
 
 
-def test_what_has_the_prefix_reads_as_one(dlo):
+def test_objects_with_the_prefix_read_as_one_object(dlo):
     for method in ("GET", "HEAD"):
         answer = dlo(method, "/a/c/m")
         assert (answer.status, answer.headers["content-length"]) == (200, "15")
@@ -42,7 +42,7 @@ def test_what_has_the_prefix_reads_as_one(dlo):
 
 
 @pytest.mark.parametrize("first", range(0, 15, 3))
-def test_any_range_is_that_of_the_whole(dlo, first):
+def test_ranges_refer_to_the_whole_object(dlo, first):
     for last in (first, first + 3, 14, 99):
         answer = dlo("GET", "/a/c/m", {"range": f"bytes={first}-{last}"})
         assert (answer.status, answer.body) == (206, WHOLE[first : last + 1])
@@ -50,24 +50,24 @@ def test_any_range_is_that_of_the_whole(dlo, first):
     assert dlo("GET", "/a/c/m", {"range": "bytes=-4"}).body == WHOLE[-4:]
 
 
-def test_conditions_are_those_of_the_whole(dlo):
+def test_conditions_refer_to_the_whole_object(dlo):
     assert dlo("GET", "/a/c/m", {"if-none-match": ETAG}).status == 304
     assert dlo("GET", "/a/c/m", {"if-match": ETAG}).body == WHOLE
     assert dlo("GET", "/a/c/m", {"if-match": md5(b"").hexdigest()}).status == 412
 
 
-def test_a_segment_that_comes_later_belongs_to_it(dlo, sim):
+def test_a_segment_added_later_belongs_to_the_object(dlo, sim):
     sim("PUT", "/a/s/p/3", {}, b"more")
     assert dlo("GET", "/a/c/m").body == WHOLE + b"more"
 
 
-def test_a_manifest_of_nothing_is_empty(dlo):
+def test_a_manifest_without_segments_is_empty(dlo):
     dlo("PUT", "/a/c/none", {"x-object-manifest": "s/nothing"})
     answer = dlo("GET", "/a/c/none")
     assert (answer.status, answer.body, answer.headers["content-length"]) == (200, b"", "0")
 
 
-def test_more_rows_than_a_page_has_are_all_sent_and_nobody_knows_how_long(sim, dlo):
+def test_more_segments_than_a_listing_page_are_sent_without_a_length(sim, dlo):
     front = Front(sim, page_rows=2)
     answer = front("GET", "/a/c/m")
     assert not {"content-length", "etag"} & answer.headers.keys()
@@ -75,12 +75,12 @@ def test_more_rows_than_a_page_has_are_all_sent_and_nobody_knows_how_long(sim, d
 
 
 @pytest.mark.parametrize("value", ["s", "/p", "s/", "", "s//p", "s/p?a", "s/p&a", "/s/p"])
-def test_what_names_no_prefix_is_no_manifest(dlo, sim, value):
+def test_a_manifest_header_without_a_prefix_is_refused(dlo, sim, value):
     assert dlo("PUT", "/a/c/bad", {"x-object-manifest": value}).status == 400
     assert sim("HEAD", "/a/c/bad").status == 404
 
 
-def test_a_container_that_is_not_there_is_404(dlo, sim):
+def test_a_missing_segments_container_is_404(dlo, sim):
     dlo("PUT", "/a/c/lost", {"x-object-manifest": "nowhere/p"})
     assert dlo("GET", "/a/c/lost").status == 404
     dlo("PUT", "/a/c/odd", {"x-object-manifest": "s%2Fp/0"})
@@ -92,14 +92,14 @@ def test_the_manifest_itself_is_read_by_asking_for_it(dlo):
     assert dlo("GET", "/a/c/m?multipart-manifest=get").body == b"own bytes"
 
 
-def test_the_caller_needs_rights_of_his_own_for_the_segments(dlo):
+def test_the_caller_needs_rights_to_the_segments(dlo):
     dlo.denied.add("/a/s")
     assert dlo("GET", "/a/c/m").status == 403
     dlo.denied = {"/a/s/p/0"}
     assert dlo("GET", "/a/c/m").status in (403, 409)
 
 
-def test_a_segment_that_is_gone_belongs_to_it_no_more(dlo, sim):
+def test_a_deleted_segment_no_longer_belongs_to_the_object(dlo, sim):
     assert sim("DELETE", "/a/s/p/1").status == 204
     assert dlo("GET", "/a/c/m").body == PIECES[0] + PIECES[2]
 
@@ -108,7 +108,7 @@ def test_a_segment_that_is_gone_belongs_to_it_no_more(dlo, sim):
     "value", ["s/%ff", "%ff/p", "%ff/%ff", "s/\xff", "s/%ED%A0%80", "s/%00", "%00versions%00s/p"]
 )
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_a_manifest_of_names_that_nothing_can_have_is_empty_or_an_error_of_the_client(dlo, value, method):
+def test_a_manifest_with_an_impossible_prefix_is_empty_or_a_client_error(dlo, value, method):
     assert dlo("PUT", "/a/c/odd", {"x-object-manifest": value}).status == 201
     answer = dlo(method, "/a/c/odd")
     assert answer.status in (200, 400, 404, 412)

@@ -1,4 +1,4 @@
-"""Erasure coded objects through losses, faults and unfinished uploads (proxy.md §13)."""
+"""Erasure coded objects with lost archives, faults and incomplete uploads (proxy.md §13)."""
 
 import itertools
 import json
@@ -35,12 +35,12 @@ def nodes_of(sim):
     return sim.primaries("object", "a", "c", "o", policy=EC)
 
 
-def forgive(sim):
-    sim.forgive()
+def clear_node_errors(sim):
+    sim.clear_node_errors()
 
 
 class Upload(RequestBody):
-    """A chunked or counted upload, that may break off."""
+    """A chunked or counted upload that may be aborted."""
 
     def __init__(self, data, length=None, error=None):
         self.length = length
@@ -81,14 +81,14 @@ LARGE = random.Random(9).randbytes(200_000)
 @pytest.mark.parametrize("chunked", [False, True])
 def test_the_md5s_of_a_large_object_s_archives_are_computed_once(sim, chunked):
     nodes = nodes_of(sim)
-    with sim.without_trust(nodes[0]):
+    with sim.without_md5_trust(nodes[0]):
         assert (
             put(
                 sim, Upload(LARGE) if chunked else LARGE, {"transfer-encoding": "chunked"} if chunked else {}
             ).status
             == 201
         )
-    assert sim.believers() == set(nodes[1:])
+    assert sim.nodes_that_trusted_md5() == set(nodes[1:])
     for node in nodes:
         with sim.refusing("object", node):
             assert sim("GET", "/a/c/o").body == LARGE
@@ -108,7 +108,7 @@ def test_listings_show_the_object_and_not_its_archives(sim):
     assert (row["bytes"], row["hash"]) == (len(BODY), md5(BODY).hexdigest())
 
 
-def test_archives_say_what_they_are_parts_of(sim):
+def test_archives_name_the_object_that_they_belong_to(sim):
     put(sim)
     sent = [h for kind, _n, method, _p, h in sim.transport.requests if (kind, method) == ("object", "PUT")]
     assert len(sent) == K + M
@@ -135,35 +135,35 @@ def test_a_handoff_takes_the_archive_of_a_failing_node(sim, fault):
         with sim.refusing("object", nodes[3]):
             assert put(sim).status == 201
     else:
-        with sim.answering("object", int(fault.split()[1]), nodes[3]):
+        with sim.responding("object", int(fault.split()[1]), nodes[3]):
             assert put(sim).status == 201
     [handoff] = sim.handoffs("a", "c", "o", policy=EC)
     assert sim.files(EC)[handoff][0].split("#")[1:] == ["3", "d.data"]
-    forgive(sim)
+    clear_node_errors(sim)
     assert sim("GET", "/a/c/o").body == BODY
 
 
-def test_one_archive_more_than_the_data_must_be_stored(sim):
+def test_one_archive_more_than_the_data_fragments_must_be_stored(sim):
     nodes, away = nodes_of(sim), sim.handoffs("a", "c", "o", policy=EC)
     with sim.refusing("object", nodes[0], *away):
         assert put(sim).status == 201
-    forgive(sim)
+    clear_node_errors(sim)
     with sim.refusing("object", *nodes[:2], *away):
         assert put(sim, path="/a/c/o").status == 503
-    forgive(sim)
+    clear_node_errors(sim)
     assert sim("GET", "/a/c/o").body == BODY
 
 
-def test_a_node_that_stops_taking_is_dropped(sim):
+def test_a_node_that_stops_reading_is_dropped(sim):
     nodes = nodes_of(sim)
     sim.faults.stops_taking_after[node_port("object", nodes[2])] = 1000
     assert put(sim).status == 201
     assert nodes[2] not in sim.holders(policy=EC)
-    forgive(sim)
+    clear_node_errors(sim)
     assert sim("GET", "/a/c/o").body == BODY
 
 
-def test_an_upload_that_two_nodes_stop_taking_is_503_and_leaves_nothing(sim):
+def test_an_upload_that_two_nodes_stop_reading_is_503_and_leaves_nothing(sim):
     for n in nodes_of(sim)[:2]:
         sim.faults.stops_taking_after[node_port("object", n)] = 1000
     assert put(sim).status == 503
@@ -220,7 +220,7 @@ def test_footers_of_filters_are_stored_with_every_archive(sim):
     for n in nodes_of(sim):
         with sim.refusing("object", *(set(range(1, 7)) - {n})):
             headers = sim("HEAD", "/a/c/o").headers
-        forgive(sim)
+        clear_node_errors(sim)
         assert (headers["x-object-sysmeta-crypto"], headers["etag"]) == ("key", md5(BODY).hexdigest())
     assert json.loads(sim("GET", "/a/c?format=json").body)[0]["hash"] == "seen"
 
@@ -238,24 +238,24 @@ def gone_after_first_phase(sim, *numbers):
     sim.faults.gone_after_stage |= {node_port("object", n) for n in numbers}
 
 
-def test_a_node_that_is_gone_before_the_confirmation_keeps_an_uncommitted_archive(sim):
+def test_a_node_that_fails_before_the_commit_keeps_an_uncommitted_archive(sim):
     nodes = nodes_of(sim)
     gone_after_first_phase(sim, nodes[1])
     assert put(sim).status == 201
     states = {n: names[0].endswith("#d.data") for n, names in sim.files(EC).items()}
     assert states == {n: n != nodes[1] for n in nodes}
-    forgive(sim)
+    clear_node_errors(sim)
     with sim.refusing("object", nodes[0], nodes[2]):
         # Two confirmed archives and the other one are three.
         assert sim("GET", "/a/c/o").body == BODY
 
 
-def test_when_too_few_confirm_the_client_is_told(sim):
+def test_too_few_commits_are_reported_to_the_client(sim):
     gone_after_first_phase(sim, *nodes_of(sim)[:2])
     assert put(sim).status == 503
 
 
-def test_when_too_few_store_their_archives_none_is_confirmed(sim):
+def test_nothing_is_committed_when_too_few_archives_are_stored(sim):
     nodes = nodes_of(sim)
     put(sim, b"before")
     for n in nodes[:2]:
@@ -263,7 +263,7 @@ def test_when_too_few_store_their_archives_none_is_confirmed(sim):
         sim.faults.stops_taking_after[node_port("object", n)] = archive_length(sim, 5500) + 300
     assert put(sim).status == 503
     sim.faults.stops_taking_after.clear()
-    forgive(sim)
+    clear_node_errors(sim)
     assert sim("GET", "/a/c/o").body == b"before"
     assert sim("GET", "/a/c/o", {"x-newest": "true"}).body == b"before"
 
@@ -277,20 +277,20 @@ def test_an_upload_that_nodes_lose_between_footers_and_storing_is_never_made_dur
     sim.faults.gone_before_stored |= ports
     assert put(sim).status == 503
     sim.faults.gone_before_stored.clear()
-    forgive(sim)
+    clear_node_errors(sim)
     for n, names in sim.files(EC).items():
         assert [name for name in names if name.endswith("#d.data")] == before[n]
     for headers in ({}, {"x-newest": "true"}):
         assert sim("GET", "/a/c/o", headers).body == b"before"
 
 
-def test_one_node_less_than_all_may_be_gone_before_it_stored(sim):
+def test_one_node_may_fail_before_it_stores_its_archive(sim):
     sim.faults.gone_before_stored.add(node_port("object", nodes_of(sim)[0]))
     assert put(sim).status == 201
     assert sim("GET", "/a/c/o").body == BODY
 
 
-def test_a_node_that_is_late_confirms_all_the_same(sim, make_sim):
+def test_a_late_node_still_commits(sim, make_sim):
     nodes = nodes_of(sim)
     event = sim.faults.waits_for[node_port("object", nodes[0])] = green.Event()
     green.spawn_after(0.1, event.set)
@@ -323,7 +323,7 @@ def test_a_node_that_is_late_confirms_all_the_same(sim, make_sim):
     ],
 )
 @pytest.mark.parametrize("dying", [0, 2])
-def test_every_answer_is_read_or_closed(sim, headers, read_bytes, dying):
+def test_every_response_is_read_or_closed(sim, headers, read_bytes, dying):
     put(sim)
     for n in nodes_of(sim)[:dying]:
         sim.faults.dies_after[node_port("object", n)] = 700
@@ -340,7 +340,7 @@ def test_every_answer_is_read_or_closed(sim, headers, read_bytes, dying):
 
 
 def open_answers(sim):
-    """Bodies of answers that are still open when everything else had its turn."""
+    """Return response bodies that are still open after all green threads have run."""
     for _ in range(50):
         green.sleep(0)
     assert sim.transport.downloads
@@ -379,7 +379,7 @@ def test_a_node_that_dies_while_it_is_read_is_replaced(sim, dies_after, dying):
 
 @pytest.mark.parametrize("slow", [0, 1])
 @pytest.mark.parametrize("dies_after", [0, 700])
-def test_nodes_that_were_asked_for_nothing_stand_in(make_sim, slow, dies_after):
+def test_unused_nodes_replace_failing_ones(make_sim, slow, dies_after):
     sim = make_sim(concurrent_gets=True, concurrent_ec_extra_requests=2, concurrency_timeout=5.0)
     sim("PUT", "/a/c", {"x-storage-policy": "ec32"})
     put(sim)
@@ -394,7 +394,7 @@ def test_nodes_that_were_asked_for_nothing_stand_in(make_sim, slow, dies_after):
     assert len(sim.asked("object", "GET")) >= K + M
 
 
-def test_when_too_many_die_the_connection_is_cut(sim):
+def test_the_connection_is_closed_when_too_many_nodes_fail(sim):
     put(sim)
     for n in nodes_of(sim):
         sim.faults.dies_after[node_port("object", n)] = 900
@@ -403,7 +403,7 @@ def test_when_too_many_die_the_connection_is_cut(sim):
     assert BODY.startswith(found.body) and len(found.body) == 2000
 
 
-def test_when_too_many_die_at_once_it_is_503(sim):
+def test_too_many_failing_nodes_at_the_start_are_503(sim):
     put(sim)
     for n in nodes_of(sim):
         sim.faults.dies_after[node_port("object", n)] = 10
@@ -426,7 +426,7 @@ def test_archives_are_found_on_handoffs(sim):
     nodes = nodes_of(sim)
     with sim.refusing("object", nodes[0]):
         put(sim)
-    forgive(sim)
+    clear_node_errors(sim)
     with sim.refusing("object", nodes[1], nodes[2]):
         assert sim("GET", "/a/c/o").body == BODY
 
@@ -498,7 +498,7 @@ def test_archives_of_other_uploads_are_closed(sim, headers, old, new):
 
 @pytest.mark.files
 @pytest.mark.parametrize("newest", [True, False])
-def test_an_upload_with_too_few_archives_gives_way_to_the_one_before(sim, newest):
+def test_the_previous_upload_is_read_when_the_newest_has_too_few_archives(sim, newest):
     nodes = nodes_of(sim)
     write_only(sim, nodes, b"old" * 700, 1)
     write_only(sim, nodes[:2], b"new" * 900, 2)
@@ -507,7 +507,7 @@ def test_an_upload_with_too_few_archives_gives_way_to_the_one_before(sim, newest
 
 
 @pytest.mark.files
-def test_an_upload_that_was_never_committed_gives_way_to_the_one_before(sim):
+def test_the_previous_upload_is_read_when_the_newest_was_never_committed(sim):
     nodes = nodes_of(sim)
     write_only(sim, nodes, b"old" * 700, 1)
     write_only(sim, nodes, b"new" * 900, 2, durable=False)
@@ -524,23 +524,23 @@ def test_one_committed_archive_commits_the_upload(sim):
 
 
 @pytest.mark.files
-def test_what_was_never_committed_is_404(sim):
+def test_an_uncommitted_object_is_404(sim):
     write_only(sim, nodes_of(sim), b"new" * 900, 2, durable=False)
     assert [sim(method, "/a/c/o").status for method in ("GET", "HEAD")] == [404, 404]
 
 
-def test_a_tombstone_hides_older_archives_that_nodes_kept(sim):
+def test_a_tombstone_hides_older_archives(sim):
     nodes = nodes_of(sim)
     put(sim)
     with sim.refusing("object", nodes[4]):
         assert sim("DELETE", "/a/c/o").status == 204
-    forgive(sim)
+    clear_node_errors(sim)
     assert sim.holders(policy=EC) == [nodes[4]]
     assert sim("GET", "/a/c/o").status == 404
     assert sim("GET", "/a/c/o", {"x-newest": "true"}).status == 404
 
 
-def test_what_nobody_has_is_404(sim):
+def test_an_unknown_object_is_404(sim):
     assert [sim(m, "/a/c/o").status for m in ("GET", "HEAD", "POST", "DELETE")] == [404] * 4
 
 
@@ -550,7 +550,7 @@ RANGES = ["0-0", "0-9", "990-1010", "1000-1999", "5000-", "-1", "-700", "-9000",
 
 
 @pytest.mark.parametrize("text", RANGES)
-def test_a_range_is_those_bytes_and_no_others(sim, text):
+def test_a_range_returns_exactly_its_bytes(sim, text):
     put(sim)
     first, _, last = text.partition("-")
     start = int(first) if first else max(0, 5500 - int(last))
@@ -585,7 +585,7 @@ def test_a_range_between_the_end_and_its_segment_s_end_is_416(sim):
 
 
 @pytest.mark.parametrize(("text", "status"), [("-5", 200), ("0-", 416)])
-def test_ranges_of_nothing(sim, text, status):
+def test_ranges_of_an_empty_object(sim, text, status):
     put(sim, b"")
     found = sim("GET", "/a/c/o", {"range": f"bytes={text}"})
     assert found.status == status
@@ -593,7 +593,7 @@ def test_ranges_of_nothing(sim, text, status):
 
 
 @pytest.mark.parametrize("first", ["0-9", "9999-"])
-def test_several_ranges_come_in_parts(sim, first):
+def test_several_ranges_are_sent_as_multipart(sim, first):
     put(sim, BODY, {"content-type": "text/plain"})
     found = sim("GET", "/a/c/o", {"range": f"bytes={first},990-1010,-3"})
     assert found.status == 206
@@ -634,7 +634,7 @@ def test_several_ranges_survive_nodes_that_die_between_them(sim):
     ],
 )
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_conditions_look_at_the_object_s_own_etag(sim, method, headers, status):
+def test_conditions_compare_the_objects_etag(sim, method, headers, status):
     put(sim)
     etag = md5(BODY).hexdigest()
     sent = {name: value.replace("ETAG", f'"{etag}"') for name, value in headers.items()}
@@ -656,7 +656,7 @@ def test_conditions_look_at_the_object_s_own_etag(sim, method, headers, status):
         ("GET", {"range": "bytes=9999-"}, 416, "bytes"),
     ],
 )
-def test_answers_without_the_object_have_the_peer_s_headers(sim, method, asked, status, ranges):
+def test_error_responses_have_the_peers_headers(sim, method, asked, status, ranges):
     put(sim, BODY, {"content-type": "text/plain", "x-object-meta-a": "b"})
     found = sim(method, "/a/c/o", asked)
     headers = found.headers
@@ -671,7 +671,7 @@ def test_answers_without_the_object_have_the_peer_s_headers(sim, method, asked, 
     assert not [name for name in headers if "sysmeta" in name]
 
 
-def test_conditions_may_look_at_another_etag_first(sim):
+def test_conditions_can_compare_another_etag_first(sim):
     put(sim, BODY, {"x-object-sysmeta-slo-etag": "slo"})
     headers = {"x-backend-etag-is-at": "X-Object-Sysmeta-Slo-Etag", "if-none-match": '"slo"'}
     assert sim("GET", "/a/c/o", headers).status == 304
@@ -690,23 +690,23 @@ def test_ranges_can_be_ignored_for_objects_with_certain_metadata(sim):
 # --- metadata -----------------------------------------------------------------------------------------
 
 
-def test_posted_metadata_is_seen_though_a_node_missed_it(sim):
+def test_posted_metadata_is_returned_although_a_node_missed_it(sim):
     nodes = nodes_of(sim)
     put(sim, BODY, {"x-object-meta-a": "1"})
     with sim.refusing("object", nodes[0], *sim.handoffs("a", "c", "o", policy=EC)):
         assert sim("POST", "/a/c/o", {"x-object-meta-b": "2"}).status == 202
-    forgive(sim)
+    clear_node_errors(sim)
     headers = sim("GET", "/a/c/o").headers
     assert (headers.get("x-object-meta-a"), headers.get("x-object-meta-b")) == (None, "2")
 
 
-def test_posts_and_deletions_are_agreed_by_a_majority(sim):
+def test_posts_and_deletions_need_a_majority(sim):
     put(sim)
     nodes = nodes_of(sim)
     with sim.refusing("object", *nodes[:2], *sim.handoffs("a", "c", "o", policy=EC)):
         assert sim("POST", "/a/c/o", {"x-object-meta-b": "2"}).status == 202
         assert sim("DELETE", "/a/c/o").status == 204
-    forgive(sim)
+    clear_node_errors(sim)
     assert sim("GET", "/a/c/o").status == 404
 
 
@@ -718,7 +718,7 @@ def test_listings_stay_right_when_metadata_is_posted(sim):
     assert row["content_type"] == "image/png"
 
 
-def test_internal_facts_do_not_reach_filters(sim):
+def test_internal_headers_do_not_reach_filters(sim):
     put(sim)
     for method in ("GET", "HEAD"):
         headers = sim(method, "/a/c/o").headers
@@ -729,7 +729,7 @@ def test_internal_facts_do_not_reach_filters(sim):
 # --- duplication --------------------------------------------------------------------------------------
 
 
-def test_every_archive_is_kept_twice_and_any_copies_will_do(make_sim):
+def test_with_a_duplication_factor_any_copies_of_archives_suffice(make_sim):
     sim = make_sim()
     sim("PUT", "/a/d", {"x-storage-policy": "twice"})
     assert sim("PUT", "/a/d/o", {}, BODY).status == 201
@@ -739,14 +739,14 @@ def test_every_archive_is_kept_twice_and_any_copies_will_do(make_sim):
     for lost in itertools.combinations(nodes, 2):
         with sim.refusing("object", *lost):
             assert sim("GET", "/a/d/o").body == BODY
-        forgive(sim)
+        clear_node_errors(sim)
     # The only two left that differ.
     with sim.refusing("object", nodes[0], nodes[3], nodes[1], nodes[5]):
         assert sim("GET", "/a/d/o").body == BODY
 
 
 @pytest.mark.parametrize("lost", [c for n in range(3) for c in itertools.combinations(range(6), n)])
-def test_codes_that_want_more_than_k_fragments_get_them(make_sim, lost):
+def test_codes_that_need_more_than_k_fragments_get_them(make_sim, lost):
     sim = make_sim()
     sim("PUT", "/a/x", {"x-storage-policy": "xor"})
     assert sim("PUT", "/a/x/o", {}, BODY).status == 201
@@ -758,7 +758,7 @@ def test_codes_that_want_more_than_k_fragments_get_them(make_sim, lost):
 # --- the library --------------------------------------------------------------------------------------
 
 
-def test_without_the_library_only_this_policy_is_out_of_order(sim, monkeypatch):
+def test_without_the_library_only_this_policy_is_unavailable(sim, monkeypatch):
     put(sim)
     sim("PUT", "/a/plain", {"x-storage-policy": "gold"})
     sim.app._handlers["object", "PUT"].__self__._archive_reader._schemes._made.clear()
@@ -786,11 +786,9 @@ def test_a_chunked_upload_may_be_as_large_as_allowed_and_no_larger(make_sim, exc
 
 @pytest.mark.parametrize("policy", ["gold", "ec32"])
 @pytest.mark.parametrize(("count", "status"), [(0, 404), (2, 503)])
-def test_so_many_primaries_that_never_heard_of_it_prove_nothing_after_a_rebalance(
-    make_sim, policy, count, status
-):
+def test_404s_of_new_primaries_after_a_rebalance_prove_nothing(make_sim, policy, count, status):
     sim = make_sim(rebalance_missing_suppression_count=count)
     sim("PUT", "/a/c", {"x-storage-policy": policy})
     primaries = sim.primaries("object", "a", "c", "o", policy=EC if policy == "ec32" else 0)
-    with sim.answering("object", 503, *primaries[: len(primaries) // 2]):
+    with sim.responding("object", 503, *primaries[: len(primaries) // 2]):
         assert sim("GET", "/a/c/o").status == status

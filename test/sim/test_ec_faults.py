@@ -1,4 +1,4 @@
-"""Whatever goes wrong, a coded read gives the right bytes or fails, and what was acknowledged stays."""
+"""With random faults, erasure coded reads are right or fail, and acknowledged writes survive."""
 
 import random
 
@@ -19,7 +19,7 @@ def sim(make_sim):
 
 
 def break_something(sim, rng, nodes):
-    """One to three random faults."""
+    """Inject one to three random faults."""
     faults = sim.faults
     for n in rng.sample(nodes, rng.randint(1, 3)):
         port = node_port("object", n)
@@ -42,7 +42,7 @@ def mend(sim):
         faulty.clear()
     for faulty in (faults.answers, faults.dies_after, faults.stops_taking_after):
         faulty.clear()
-    sim.forgive()
+    sim.clear_node_errors()
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -65,7 +65,7 @@ def test_a_read_is_right_or_fails(sim, seed):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_an_acknowledged_write_stays_and_another_one_does_no_harm(sim, seed):
+def test_acknowledged_writes_survive_and_failed_writes_do_no_harm(sim, seed):
     rng = random.Random(seed)
     nodes = list(range(1, 7))
     assert sim("PUT", "/a/c/o", {}, OLD).status == 201

@@ -1,4 +1,4 @@
-"""A version that only some nodes have is read from their archives and brought to the others, or it is not."""
+"""A version that only some nodes have is restored to the others from its archives, if possible."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PATH = EntityPath("a", "c", "o")
 
 @pytest.fixture
 def world(make_sim):
-    """A cluster with an object of policy ec32, and what restores it."""
+    """A cluster with an object of policy ec32, and its restorer."""
     sim = make_sim()
     assert sim("PUT", "/a/c", {"x-storage-policy": "ec32"}).status == 201
     assert sim("PUT", "/a/c/o", {"x-object-meta-a": "ö", "content-type": "text/x"}, BODY).status == 201
@@ -45,7 +45,7 @@ def world(make_sim):
 
 
 def lose(world, *places):
-    """The primaries at these places of the ring have nothing any more."""
+    """Wipe the primaries at these ring positions."""
     for place in places:
         number = number_of(world.primaries[place])
         for path in world.sim.root.glob(f"node{number}/sdb*/objects-1/*/*/*/*"):
@@ -62,7 +62,7 @@ def restore(world, *places, need=1):
 
 
 @pytest.mark.files
-def test_what_nodes_lost_is_brought_back_under_its_own_timestamp(world):
+def test_lost_archives_are_restored_with_their_timestamp(world):
     lose(world, 1, 3)
     got = restore(world, 1, 3)
     assert {node.id for node in got} == {world.primaries[place].id for place in (1, 3)}
@@ -74,14 +74,14 @@ def test_what_nodes_lost_is_brought_back_under_its_own_timestamp(world):
 
 
 @pytest.mark.files
-def test_nothing_is_brought_when_too_few_archives_are_left(world):
+def test_nothing_is_restored_when_too_few_archives_are_left(world):
     lose(world, 1, 3, 4)
     assert restore(world, 1, 3, 4) == []
     assert len(world.sim.holders(policy=1)) == 2
 
 
 @pytest.mark.files
-def test_another_version_than_the_one_that_is_meant_is_left_alone(world):
+def test_other_versions_than_the_requested_one_are_unchanged(world):
     lose(world, 1)
     world.sim("PUT", "/a/c/o", {}, b"newer")
     before = world.sim.files(policy=1)
@@ -90,14 +90,14 @@ def test_another_version_than_the_one_that_is_meant_is_left_alone(world):
 
 
 @pytest.mark.files
-def test_a_laggard_that_is_away_is_not_among_those_that_have_it(world):
+def test_an_unreachable_outdated_node_does_not_count_as_restored(world):
     lose(world, 1, 3)
     with world.sim.refusing("object", number_of(world.primaries[3])):
         assert restore(world, 1, 3) == [world.primaries[1]]
 
 
 @pytest.mark.files
-def test_it_is_given_up_when_fewer_than_are_needed_take_it(world):
+def test_restoring_fails_when_fewer_nodes_than_needed_store_archives(world):
     lose(world, 1, 3)
     with world.sim.refusing("object", number_of(world.primaries[3])):
         assert restore(world, 1, 3, need=2) == []

@@ -1,4 +1,4 @@
-"""What is written is encrypted, and held to what its sender said of it."""
+"""Uploads are encrypted, and their ETag, size and metadata limits are verified."""
 
 import json
 import os
@@ -16,7 +16,7 @@ def front(sim):
 
 
 @pytest.mark.parametrize("size", [1, 10, 65536, 300_001])
-def test_what_is_stored_is_not_what_was_sent_and_comes_back(front, sim, size):
+def test_bodies_are_stored_encrypted_and_read_decrypted(front, sim, size):
     data = os.urandom(size)
     put = front("PUT", "/a/c/o", {"x-object-meta-color": "blue", "etag": md5_of(data)}, data)
     assert (put.status, bare(put.headers["etag"])) == (201, md5_of(data))
@@ -40,7 +40,7 @@ def test_an_empty_object_and_empty_metadata_are_stored_in_clear(front, sim):
     assert json.loads(front("GET", "/a/c?format=json").body)[0]["hash"] == EMPTY
 
 
-def test_a_body_that_is_not_the_announced_one_is_refused(front, sim):
+def test_a_body_with_a_wrong_etag_is_refused(front, sim):
     for size in (10, 300_000):
         assert front("PUT", "/a/c/o", {"etag": EMPTY}, b"x" * size).status == 422
         assert sim("GET", "/a/c/o").status == 404
@@ -65,7 +65,7 @@ def test_metadata_has_the_limits_of_plain_metadata(front):
     assert front("GET", "/a/c/o").headers["x-object-meta-2"] == "x" * 60
 
 
-def test_a_conditional_upload_looks_at_the_plain_etag(front):
+def test_a_conditional_upload_compares_the_plain_etag(front):
     front("PUT", "/a/c/o", {}, b"one")
     assert front("PUT", "/a/c/o", {"if-match": '"other"'}, b"two").status == 412
     assert front("PUT", "/a/c/o", {"if-none-match": "*"}, b"two").status == 412

@@ -1,4 +1,4 @@
-"""Writers that must not replace anything, racing each other: one wins, nothing of the others stays.
+"""Concurrent conditional creations: one writer wins, and the others leave nothing.
 
 ``SWIFT_RACES=10000`` runs as many races of two.
 """
@@ -30,14 +30,14 @@ def sim(request, make_sim):
 
 
 def race(sim, path, writers, size=100, headers=EXCLUSIVE):
-    """Statuses and the contents that writers at the same moment tried to store."""
+    """Run concurrent writers; return their statuses and contents."""
     bodies = [bytes([65 + n]) * size for n in range(writers)]
     calls = [lambda body=body: sim("PUT", path, headers, body) for body in bodies]
     return [answer.status for answer in green.gather(calls)], bodies
 
 
 def contents(sim, path):
-    """What readers see who ask every node first."""
+    """Return the content that readers get with each node as the first one."""
     seen = set()
     for _ in range(8):
         answer = sim("GET", path)
@@ -61,7 +61,7 @@ def test_a_lone_creator_wins_and_a_second_one_is_refused(sim, size):
     )
 
 
-def test_of_two_creators_one_wins_and_nothing_of_the_other_stays(sim):
+def test_one_of_two_creators_wins_and_the_other_leaves_nothing(sim):
     chance = random.Random(11)
     sim.faults.jitter = chance
     for number in range(RACES):
@@ -73,7 +73,7 @@ def test_of_two_creators_one_wins_and_nothing_of_the_other_stays(sim):
     assert list(sim.root.glob("node*/sdb*/tmp*/reserved-*")) == []
 
 
-def test_of_two_creators_in_one_tick_of_the_clock_one_wins(sim):
+def test_one_of_two_creators_with_the_same_timestamp_wins(sim):
     sim.faults.jitter = random.Random(17)
     stamp = {"x-timestamp": "1500000000.00000"}
     for number in range(RACES):
@@ -84,7 +84,7 @@ def test_of_two_creators_in_one_tick_of_the_clock_one_wins(sim):
 
 
 @pytest.mark.parametrize("writers", [3, 6])
-def test_of_many_creators_one_wins(sim, writers):
+def test_one_of_many_creators_wins(sim, writers):
     sim.faults.jitter = random.Random(writers)
     for number in range(4):
         path = f"/a/c/many{number}"
@@ -93,7 +93,7 @@ def test_of_many_creators_one_wins(sim, writers):
         assert contents(sim, path) == {bodies[statuses.index(201)]}
 
 
-def test_one_wins_while_a_minority_of_primaries_is_away(sim):
+def test_one_creator_wins_while_a_minority_of_primaries_is_down(sim):
     sim.faults.jitter = random.Random(5)
     for number in range(8):
         path = f"/a/c/away{number}"
@@ -102,17 +102,17 @@ def test_one_wins_while_a_minority_of_primaries_is_away(sim):
             statuses, bodies = race(sim, path, 2)
             assert sorted(statuses) == [201, 412], (number, statuses)
             assert contents(sim, path) == {bodies[statuses.index(201)]}
-        sim.forgive()
+        sim.clear_node_errors()
 
 
-def test_without_a_majority_of_primaries_nobody_wins(sim):
+def test_no_creator_wins_without_a_majority_of_primaries(sim):
     primaries = sim.primaries("object", "a", "c", "o", policy=sim.policy)
     with sim.refusing("object", *primaries[: len(primaries) // 2 + 1]):
         assert sim("PUT", "/a/c/o", EXCLUSIVE, b"x").status == 503
     assert archives_of(sim) == []
 
 
-def test_never_two_win_whatever_nodes_die_on_the_way(sim):
+def test_two_creators_never_both_win_whichever_nodes_fail(sim):
     chance = random.Random(23)
     sim.faults.jitter = chance
     for number in range(RACES):
@@ -121,14 +121,14 @@ def test_never_two_win_whatever_nodes_die_on_the_way(sim):
         sim.faults.dies_after_answers[node_port("object", node)] = chance.randrange(0, 4)
         statuses, bodies = race(sim, path, 2)
         sim.faults.dies_after_answers.clear()
-        sim.forgive()
+        sim.clear_node_errors()
         assert statuses.count(201) <= 1, (number, statuses)
         assert set(statuses) <= {201, 412, 503}
         if 201 in statuses:
             assert contents(sim, path) == {bodies[statuses.index(201)]}, (number, statuses)
 
 
-def test_a_creator_that_vanishes_frees_the_object_at_once(sim):
+def test_a_vanished_creator_releases_the_object_at_once(sim):
     from swift.http.body import ClientDisconnected
     from test.sim.test_writes import Broken
 
@@ -142,8 +142,8 @@ def test_a_creator_that_vanishes_frees_the_object_at_once(sim):
     assert sim("PUT", "/a/c/o", EXCLUSIVE, b"mine").status == 201
 
 
-def test_an_ordinary_writer_wins_over_a_creator_that_began_before(sim):
-    """It asks for no promise and is not held up; the newer one is what readers see in the end.
+def test_an_unconditional_writer_wins_over_an_earlier_creator(sim):
+    """It needs no reservation and does not wait; readers finally get the newer version.
 
     One that comes between promise and commit leaves the creator on some nodes only: 503, nobody can tell.
     """
@@ -166,7 +166,7 @@ def etag_of(sim, path="/a/c/o"):
 
 
 @pytest.mark.parametrize("size", [0, 100, 200_000])
-def test_a_known_version_is_replaced_and_another_is_not(sim, size):
+def test_if_match_replaces_only_the_matching_version(sim, size):
     assert sim("PUT", "/a/c/o", {"if-match": "*"}, b"x").status == 412
     assert sim("PUT", "/a/c/o", {}, b"first" * size).status == 201
     known = etag_of(sim)
@@ -181,7 +181,7 @@ def test_a_known_version_is_replaced_and_another_is_not(sim, size):
     assert sim("PUT", "/a/c/o", {"if-match": "*"}, b"fifth").status == 412
 
 
-def test_no_update_is_lost_among_writers_that_count_up(sim):
+def test_concurrent_increments_lose_no_update(sim):
     sim.faults.jitter = random.Random(7)
     assert sim("PUT", "/a/c/o", {}, b"0").status == 201
     counted = []
@@ -203,22 +203,22 @@ def test_no_update_is_lost_among_writers_that_count_up(sim):
 
 
 def half_write(sim, headers, body, node):
-    """A write that only ``node`` is told to commit: its writer dies before it tells the others."""
+    """Write an object that only ``node`` commits: the writer dies before the other commits."""
     ports = {node_port("object", n) for n in sim.primaries("object", "a", "c", "o", policy=sim.policy)}
     lost = ports - {node_port("object", node)}
     for _ in range(50):
         sim.faults.gone_after_stage |= lost
         assert sim("PUT", "/a/c/o", headers, body).status == 503
         sim.faults.gone_after_stage -= lost
-        sim.forgive()
-        # It is told only when it is among those that promised in time.
+        sim.clear_node_errors()
+        # The node gets the commit only if it reserved the object in time.
         if committed(sim) == [node]:
             return
     raise AssertionError(f"node {node} was never told to commit")
 
 
 def half_replace(sim, headers, body, node):
-    """``half_write`` of an object that is there."""
+    """Do ``half_write`` for an existing object."""
     before = set(committed_files(sim))
     ports = {node_port("object", n) for n in sim.primaries("object", "a", "c", "o", policy=sim.policy)}
     lost = ports - {node_port("object", node)}
@@ -226,20 +226,20 @@ def half_replace(sim, headers, body, node):
         sim.faults.gone_after_stage |= lost
         assert sim("PUT", "/a/c/o", headers, body).status == 503
         sim.faults.gone_after_stage -= lost
-        sim.forgive()
+        sim.clear_node_errors()
         if {n for n, _name in set(committed_files(sim)) - before} == {node}:
             return
     raise AssertionError(f"node {node} was never told to commit")
 
 
 def committed_files(sim):
-    """(node, name) of what is there for good."""
+    """Return (node, name) of the committed files."""
     named = [(n, name) for n, names in sim.files(sim.policy).items() for name in names]
     return [(n, name) for n, name in named if has_committed(sim, [name])]
 
 
 def committed(sim):
-    """Nodes that have the object for good."""
+    """Return the nodes that have committed the object."""
     return sorted(n for n, names in sim.files(sim.policy).items() if has_committed(sim, names))
 
 
@@ -247,8 +247,8 @@ def has_committed(sim, names):
     return any("#d" in name or (not sim.policy and name.endswith(".data")) for name in names)
 
 
-def test_what_a_failed_writer_left_on_one_node_is_brought_to_the_others_first(sim):
-    """Somebody may have read it; so it has happened, before the one that finds it."""
+def test_a_write_that_failed_after_one_node_is_completed_first(sim):
+    """A client may have read the version; so it counts as written before the next write."""
     primaries = sim.primaries("object", "a", "c", "o", policy=sim.policy)
     # Small ones are sent to nodes that are known before anything can be lost.
     body = b"half-written" * 20_000
@@ -267,8 +267,8 @@ def test_what_a_failed_writer_left_on_one_node_is_brought_to_the_others_first(si
 
 
 @pytest.mark.files
-def test_a_version_that_cannot_be_completed_is_neither_believed_nor_forgotten(sim):
-    """Too few archives of it are left: nobody can read it, and nobody may say that it was not there."""
+def test_a_version_that_cannot_be_completed_is_neither_used_nor_dropped(sim):
+    """Too few archives are left: the version cannot be read, but the object may exist."""
     if not sim.policy:
         pytest.skip("a replica is whole")
     primaries = sim.primaries("object", "a", "c", "o", policy=sim.policy)
@@ -279,13 +279,13 @@ def test_a_version_that_cannot_be_completed_is_neither_believed_nor_forgotten(si
     for headers in (EXCLUSIVE, {"if-match": "*"}):
         assert sim("PUT", "/a/c/o", headers, b"other").status in (412, 503)
     assert sim("GET", "/a/c/o").status in (404, 503)
-    # Whoever sets no condition goes on, and from then on so does everybody.
+    # Unconditional writes continue, and after one of them conditional writes do, too.
     assert sim("PUT", "/a/c/o", {}, b"plain").status == 201
     assert sim("PUT", "/a/c/o", {"if-match": md5(b"plain").hexdigest()}, b"next").status == 201
 
 
-def test_what_a_writer_that_gave_up_left_is_gone(sim):
-    """It told the nodes, so none of them keeps an archive for whoever may need it."""
+def test_an_aborted_writer_leaves_nothing(sim):
+    """The writer told the nodes to abort, so none of them keeps an archive."""
     primaries = sim.primaries("object", "a", "c", "o", policy=sim.policy)
     assert sim("PUT", "/a/c/o", {}, b"first").status == 201
     before = archives_of(sim)
@@ -294,8 +294,8 @@ def test_what_a_writer_that_gave_up_left_is_gone(sim):
     assert archives_of(sim) == before
 
 
-def test_who_knows_a_half_written_version_goes_on_from_it(sim):
-    """Those who read the newest version see it at once, whatever else its nodes know."""
+def test_if_match_on_a_half_written_version_succeeds(sim):
+    """Readers get the newest version at once, whatever other nodes have."""
     primaries = sim.primaries("object", "a", "c", "o", policy=sim.policy)
     assert sim("PUT", "/a/c/o", {}, b"first").status == 201
     known, body = md5(b"first").hexdigest(), b"half-written" * 20_000
@@ -305,7 +305,7 @@ def test_who_knows_a_half_written_version_goes_on_from_it(sim):
 
 
 @pytest.mark.parametrize("size", [100, 200_000])
-def test_who_knows_the_version_before_a_half_written_one_is_refused(sim, size):
+def test_if_match_on_the_version_before_a_half_written_one_is_refused(sim, size):
     primaries = sim.primaries("object", "a", "c", "o", policy=sim.policy)
     assert sim("PUT", "/a/c/o", {}, b"first").status == 201
     known, body = md5(b"first").hexdigest(), b"half-written" * 20_000
@@ -314,37 +314,37 @@ def test_who_knows_the_version_before_a_half_written_one_is_refused(sim, size):
     assert sim("GET", "/a/c/o", {"x-newest": "true"}).body == body
 
 
-def test_a_known_version_is_replaced_while_a_primary_is_away(sim):
-    """The handoff in its place knows nothing, and so has nothing to say about conditions."""
+def test_if_match_replaces_a_version_while_a_primary_is_down(sim):
+    """The handoff that replaces the primary has no version and takes no part in conditions."""
     primaries = sim.primaries("object", "a", "c", "o", policy=sim.policy)
     assert sim("PUT", "/a/c/o", {}, b"first").status == 201
     with sim.refusing("object", primaries[0]):
         for before, after in ((b"first", b"second"), (b"second", b"third")):
             assert sim("PUT", "/a/c/o", {"if-match": md5(before).hexdigest()}, after).status == 201
         assert sim("PUT", "/a/c/o", {"if-match": md5(b"first").hexdigest()}, b"x").status == 412
-    sim.forgive()
+    sim.clear_node_errors()
     assert sim("PUT", "/a/c/o", {"if-match": md5(b"third").hexdigest()}, b"fourth").status == 201
     assert sim("GET", "/a/c/o", {"x-newest": "true"}).body == b"fourth"
 
 
-def test_what_only_a_handoff_has_is_not_created_again(sim):
+def test_an_object_that_only_a_handoff_has_is_not_created_again(sim):
     primaries = sim.primaries("object", "a", "c", "o", policy=sim.policy)
     with sim.refusing("object", primaries[0]):
         assert sim("PUT", "/a/c/o", {}, b"first").status == 201
-    sim.forgive()
+    sim.clear_node_errors()
     with sim.refusing("object", primaries[1]):
         assert sim("PUT", "/a/c/o", EXCLUSIVE, b"second").status == 412
     assert sim("GET", "/a/c/o", {"x-newest": "true"}).body == b"first"
 
 
-def test_a_version_that_one_node_missed_is_judged_by_what_the_others_have(sim):
+def test_a_version_that_one_node_missed_is_judged_by_the_other_nodes(sim):
     if sim.policy:
         pytest.skip("five of five archives must be there")
     primaries, away = sim.primaries("object", "a", "c", "o"), sim.handoffs("a", "c", "o")
     assert sim("PUT", "/a/c/o", {}, b"old").status == 201
     with sim.refusing("object", primaries[2], *away):
         assert sim("PUT", "/a/c/o", {}, b"new").status == 201
-    sim.forgive()
+    sim.clear_node_errors()
     assert sim("PUT", "/a/c/o", {"if-match": md5(b"old").hexdigest()}, b"x").status == 412
     assert sim("PUT", "/a/c/o", {"if-match": md5(b"new").hexdigest()}, b"newest").status == 201
     assert sim("GET", "/a/c/o", {"x-newest": "true"}).body == b"newest"
@@ -370,7 +370,7 @@ def metadata_of(sim):
         (lambda etag: {"if-match": etag, "if-none-match": etag}, False),
     ],
 )
-def test_a_change_happens_when_its_condition_holds_and_only_then(sim, condition, holds):
+def test_a_change_happens_exactly_when_its_condition_holds(sim, condition, holds):
     assert sim("PUT", "/a/c/o", {"x-object-meta-a": "old"}, b"body").status == 201
     headers = condition(md5(b"body").hexdigest())
     posted = sim("POST", "/a/c/o", {**headers, "x-object-meta-a": "new"})
@@ -379,7 +379,7 @@ def test_a_change_happens_when_its_condition_holds_and_only_then(sim, condition,
     assert sim("GET", "/a/c/o").status == (404 if holds else 200)
 
 
-def test_what_is_not_there_is_not_found_whatever_the_condition(sim):
+def test_conditional_changes_of_a_missing_object_are_404(sim):
     """RFC 9110 §13.2.1: conditions are for requests that would do something without them."""
     for headers in (EXCLUSIVE, {"if-match": "*"}, {"if-match": "0" * 32}):
         assert sim("POST", "/a/c/o", headers).status == 404
@@ -390,7 +390,7 @@ def test_what_is_not_there_is_not_found_whatever_the_condition(sim):
     assert sim("DELETE", "/a/c/o", {"if-match": "*"}).status == 404
 
 
-def test_containers_hear_of_changes_under_conditions(sim):
+def test_conditional_changes_update_the_container(sim):
     assert sim("PUT", "/a/c/o", {"content-type": "text/old"}, b"body").status == 201
     known = {"if-match": md5(b"body").hexdigest()}
     assert sim("POST", "/a/c/o", {**known, "content-type": "text/new"}).status == 202
@@ -400,7 +400,7 @@ def test_containers_hear_of_changes_under_conditions(sim):
     assert json.loads(sim("GET", "/a/c?format=json").body) == []
 
 
-def test_of_those_who_delete_one_version_one_does(sim):
+def test_one_of_several_conditional_deletions_wins(sim):
     sim.faults.jitter = random.Random(13)
     for number in range(6):
         path = f"/a/c/gone{number}"
@@ -432,12 +432,12 @@ def test_a_deletion_and_a_replacement_of_one_version_do_not_both_happen(sim):
 
 
 def stamped(seconds):
-    """Headers of a request through a proxy whose clock is ahead so far."""
+    """Return the headers of a request through a proxy with a fast clock."""
     return {"x-timestamp": f"{time.time() + seconds:.5f}"}
 
 
 @pytest.mark.parametrize("size", [0, 5, 200_000])
-def test_a_proxy_whose_clock_lags_changes_what_another_one_stored(sim, size):
+def test_a_proxy_with_a_slow_clock_can_change_objects_of_another_proxy(sim, size):
     body = b"a" * size
     assert sim("PUT", "/a/c/o", stamped(25), body).status == 201
     known = {"if-match": md5(body).hexdigest()}
@@ -453,7 +453,7 @@ def test_a_proxy_whose_clock_lags_changes_what_another_one_stored(sim, size):
     assert float(answer.headers["x-timestamp"]) > time.time() + 10
 
 
-def test_a_version_of_the_last_moment_there_is_stays(sim):
+def test_a_version_with_the_maximum_timestamp_cannot_be_changed(sim):
     assert sim("PUT", "/a/c/o", {"x-timestamp": "9999999999.99999"}, b"last").status == 201
     for method in ("PUT", "POST", "DELETE"):
         assert sim(method, "/a/c/o", {"if-match": md5(b"last").hexdigest()}).status == 503
@@ -478,7 +478,7 @@ def test_a_small_creation_costs_one_round_trip_more_than_a_plain_one(sim):
     assert sim.round_trips("PUT") == allowed
 
 
-def test_nobody_is_sent_a_body_in_advance_who_is_not_known_to_take_it(sim):
+def test_bodies_are_sent_in_advance_only_to_nodes_that_support_it(sim):
     if sim.policy:
         pytest.skip("archives differ by node, and are sent when all nodes are known")
     nodes = sim.primaries("object", "a", "c", "o")
@@ -486,15 +486,15 @@ def test_nobody_is_sent_a_body_in_advance_who_is_not_known_to_take_it(sim):
     assert sim.round_trips("PUT") == 3
     with sim.without_footers(nodes[0]):
         assert sim("PUT", "/a/c/o", {"if-match": "*"}, b"y").status == 201
-    sim.forgive()
+    sim.clear_node_errors()
     assert sim("GET", "/a/c/o", {"x-newest": "true"}).body == b"y"
 
 
 # --- nodes that promise nothing ---------------------------------------------------------------------------
 
 
-class Promiseless:
-    """An object server that answers as one of the peer does: it knows no promises and no RESERVE."""
+class NodeWithoutReservations:
+    """An object server like the peer's: it supports neither reservations nor RESERVE."""
 
     def __init__(self, app):
         self._app = app
@@ -507,23 +507,23 @@ class Promiseless:
 
 
 @pytest.fixture
-def some_promise_nothing(sim):
-    """Makes the first primaries of an object strangers; gives them back in the end."""
+def disable_reservations(sim):
+    """Replace the first primaries of an object by nodes without reservations; restore them at the end."""
     apps, former = sim.transport.apps, dict(sim.transport.apps)
 
     def make(count):
         for number in sim.primaries("object", "a", "c", "o", policy=sim.policy)[:count]:
             port = node_port("object", number)
-            apps[port] = (*former[port][:2], Promiseless(former[port][2]))
+            apps[port] = (*former[port][:2], NodeWithoutReservations(former[port][2]))
 
     yield make
     apps.update(former)
 
 
 @pytest.mark.parametrize("size", [5, 200_000])
-@pytest.mark.parametrize("strangers", [1, 5])
-def test_conditions_that_a_node_cannot_keep_are_501(sim, some_promise_nothing, strangers, size):
-    some_promise_nothing(strangers)
+@pytest.mark.parametrize("old_nodes", [1, 5])
+def test_conditions_that_a_node_cannot_keep_are_501(sim, disable_reservations, old_nodes, size):
+    disable_reservations(old_nodes)
     body = b"x" * size
     assert sim("PUT", "/a/c/o", EXCLUSIVE, body).status == 501
     assert sim("GET", "/a/c/o").status == 404
@@ -536,10 +536,10 @@ def test_conditions_that_a_node_cannot_keep_are_501(sim, some_promise_nothing, s
 
 
 @pytest.mark.parametrize("size", [5, 200_000])
-@pytest.mark.parametrize("strangers", [1, 5])
-def test_the_weaker_rule_of_creation_may_be_allowed(sim, some_promise_nothing, strangers, size):
+@pytest.mark.parametrize("old_nodes", [1, 5])
+def test_the_weaker_rule_of_creation_can_be_enabled(sim, disable_reservations, old_nodes, size):
     sim.context.settings = replace(sim.context.settings, weak_if_none_match=True)
-    some_promise_nothing(strangers)
+    disable_reservations(old_nodes)
     body = b"x" * size
     assert sim("PUT", "/a/c/o", EXCLUSIVE, body).status == 201
     assert sim("PUT", "/a/c/o", EXCLUSIVE, b"other").status == 412

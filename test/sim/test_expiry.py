@@ -1,4 +1,4 @@
-"""What expires goes as of its moment; what was written since stays, whichever nodes know of it."""
+"""Expired objects are deleted with their expiry timestamp; newer writes on any node survive."""
 
 import time
 
@@ -14,7 +14,7 @@ def put(sim, policy, at, body, **headers):
 
 
 def expire(sim, policy):
-    """What the expirer asks of the proxy in its process."""
+    """Send the expirer's request to its internal proxy."""
     at = f"{EXPIRY:010d}.00000"
     headers = {
         "x-timestamp": at,
@@ -35,14 +35,14 @@ def primaries(sim, policy):
     return sim.primaries("object", "a", f"p{policy}", "o", policy=policy)
 
 
-def test_an_expired_object_is_deleted_as_of_its_moment(sim, policy):
+def test_an_expired_object_is_deleted_with_its_expiry_timestamp(sim, policy):
     assert put(sim, policy, EXPIRY - 50, b"old", x_delete_at=str(EXPIRY)).status == 201
     assert expire(sim, policy) == 204
     assert sim.holders(".ts", policy=policy) == sorted(primaries(sim, policy))
     assert sim.holders(policy=policy) == []
 
 
-def test_no_node_is_asked_to_clean_the_queue_that_the_expirer_cleans(sim, policy):
+def test_nodes_do_not_clean_the_queue_that_the_expirer_cleans(sim, policy):
     assert put(sim, policy, EXPIRY - 50, b"old", x_delete_at=str(EXPIRY)).status == 201
     sim.transport.requests.clear()
     assert expire(sim, policy) == 204
@@ -51,11 +51,11 @@ def test_no_node_is_asked_to_clean_the_queue_that_the_expirer_cleans(sim, policy
 
 
 def overwrite_without(sim, policy, missing):
-    """The expirer's entry stays: it is removed by asynchronous updates of nodes that had the older one."""
+    """Overwrite the object without these nodes; the expirer's queue entry stays."""
     assert put(sim, policy, EXPIRY - 50, b"old", x_delete_at=str(EXPIRY)).status == 201
     with sim.refusing("object", *missing):
         assert put(sim, policy, EXPIRY - 20, b"new").status == 201
-    sim.forgive()
+    sim.clear_node_errors()
 
 
 def check_survived(sim, policy):
@@ -65,7 +65,7 @@ def check_survived(sim, policy):
 
 
 @pytest.mark.parametrize("away", [1, 2])
-def test_a_newer_version_survives_that_holders_of_the_older_one_missed(sim, policy, away):
+def test_a_newer_version_survives_on_nodes_without_the_expired_one(sim, policy, away):
     overwrite_without(sim, policy, primaries(sim, policy)[:away])
     assert expire(sim, policy) == 412
     check_survived(sim, policy)
@@ -78,30 +78,30 @@ def test_a_newer_version_survives_that_no_primary_has_yet(sim):
     check_survived(sim, 0)
 
 
-def test_a_longer_life_survives_that_a_holder_missed(sim, policy):
+def test_a_later_expiry_survives_although_a_node_missed_it(sim, policy):
     assert put(sim, policy, EXPIRY - 50, b"old", x_delete_at=str(EXPIRY)).status == 201
     with sim.refusing("object", primaries(sim, policy)[0]):
         headers = {"x-timestamp": f"{EXPIRY - 20:.5f}", "x-delete-at": str(EXPIRY + 10_000)}
         assert sim("POST", f"/a/p{policy}/o", headers).status == 202
-    sim.forgive()
+    sim.clear_node_errors()
     assert expire(sim, policy) == 412
     assert sim.holders(".ts", policy=policy) == []
 
 
-def test_what_is_older_than_the_version_that_expired_is_in_nobodys_way(sim, policy):
+def test_versions_older_than_the_expired_one_do_not_prevent_its_deletion(sim, policy):
     with sim.refusing("object", *primaries(sim, policy)[1:2]):
         assert put(sim, policy, EXPIRY - 80, b"older").status == 201
-    sim.forgive()
+    sim.clear_node_errors()
     with sim.refusing("object", primaries(sim, policy)[0]):
         assert put(sim, policy, EXPIRY - 50, b"old", x_delete_at=str(EXPIRY)).status == 201
-    sim.forgive()
+    sim.clear_node_errors()
     # The node that missed it disagrees, and gets the tombstone from the others.
     assert expire(sim, policy) == 204
     assert sim("GET", f"/a/p{policy}/o", {"x-newest": "true"}).status == 404
 
 
 @pytest.mark.parametrize("odd", ["", "x", "nan", "9" * 40])
-def test_an_odd_moment_is_refused_by_the_nodes_as_before(sim, policy, odd):
+def test_an_invalid_expiry_is_refused_by_the_nodes(sim, policy, odd):
     assert put(sim, policy, EXPIRY - 50, b"old").status == 201
     assert sim("DELETE", f"/a/p{policy}/o", {"x-if-delete-at": odd}).status == 400
     assert sim.holders(".ts", policy=policy) == []

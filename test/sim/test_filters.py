@@ -63,7 +63,7 @@ def test_the_manifest_itself_can_be_read(dlo):
 
 @pytest.mark.parametrize("first", range(0, 12, 3))
 @pytest.mark.parametrize("last", [0, 3, 4, 9, 11, 99])
-def test_every_range_is_that_of_the_whole(dlo, first, last):
+def test_ranges_refer_to_the_whole_object(dlo, first, last):
     if last < first:
         return
     answer = dlo("GET", "/a/c/m", {"range": f"bytes={first}-{last}"})
@@ -85,7 +85,7 @@ def test_every_range_is_that_of_the_whole(dlo, first, last):
         ({"if-match": ETAG}, 200),
     ],
 )
-def test_conditions_look_at_the_whole(dlo, headers, status):
+def test_conditions_refer_to_the_whole_object(dlo, headers, status):
     answer = dlo("GET", "/a/c/m", headers)
     assert answer.status == status
     if status == 200:
@@ -93,7 +93,7 @@ def test_conditions_look_at_the_whole(dlo, headers, status):
         assert answer.headers["content-type"] == "video/x"
 
 
-def test_no_segments_are_an_empty_object(dlo):
+def test_a_manifest_without_segments_is_an_empty_object(dlo):
     dlo("PUT", "/a/c/none", {"x-object-manifest": "segs/nothing"})
     answer = dlo("GET", "/a/c/none")
     assert (answer.status, answer.headers["content-length"]) == (200, "0")
@@ -118,14 +118,14 @@ def test_a_missing_first_segment_is_409_and_a_later_one_cuts_the_download(dlo, s
     assert dlo("GET", "/a/c/m", {"range": "bytes=5-6"}).status == 409
 
 
-def test_a_segment_read_goes_on_at_another_replica(dlo, sim):
+def test_a_segment_read_continues_at_another_replica(dlo, sim):
     for n in sim.primaries("object", "a", "segs", "p 1")[:2]:
         sim.faults.dies_after[node_port("object", n)] = 1
     for _ in range(3):
         assert dlo("GET", "/a/c/m").body == WHOLE
 
 
-def test_a_missing_container_is_the_listings_status(dlo, sim):
+def test_a_missing_container_returns_the_status_of_its_listing(dlo, sim):
     dlo("PUT", "/a/c/lost", {"x-object-manifest": "nowhere/p"})
     assert dlo("GET", "/a/c/lost").status in (404, 409)
 
@@ -135,7 +135,7 @@ def test_more_segments_than_a_page_are_all_sent(make_dlo, dlo, sim, page_rows):
     listing = sim.app.handle
 
     class Paged:
-        """The proxy with a smaller listing limit."""
+        """A proxy with a smaller listing limit."""
 
         def handle(self, request):
             if "prefix=" in request.query:
@@ -152,14 +152,14 @@ def test_more_segments_than_a_page_are_all_sent(make_dlo, dlo, sim, page_rows):
     assert paged("GET", "/a/c/m").body == b"2222", "pages of empty segments do not end it"
 
 
-def test_segments_beyond_the_first_few_are_paced(make_dlo, dlo):
+def test_segments_after_the_first_few_are_rate_limited(make_dlo, dlo):
     paced = make_dlo(rate_limit_after_segment="1", rate_limit_segments_per_sec="20")
     started = time.monotonic()
     assert paced("GET", "/a/c/m").body == WHOLE
     assert time.monotonic() - started >= 0.05
 
 
-def test_cutting_keeps_only_what_a_span_touches():
+def test_slicing_keeps_only_segments_in_the_range():
     rows = [{"name": str(n), "bytes": size} for n, size in enumerate((4, 0, 4, 4))]
     container = EntityPath("a", "c")
 
@@ -199,7 +199,7 @@ def listing(sim):
         ("?prefix=b&format=plain", None, "text/plain; charset=utf-8", b"b &\n"),
     ],
 )
-def test_listings_come_as_asked(listing, query, accept, kind, start):
+def test_listings_have_the_requested_format(listing, query, accept, kind, start):
     answer = listing("GET", f"/a/c{query}", {"accept": accept} if accept else {})
     assert (answer.status, answer.headers["content-type"]) == (200, kind)
     assert answer.body.startswith(start)
@@ -208,13 +208,13 @@ def test_listings_come_as_asked(listing, query, accept, kind, start):
     assert (head.status, head.headers["content-type"]) == (204, kind)
 
 
-def test_nothing_to_show_is_204_as_text_and_an_empty_list_as_json(listing):
+def test_an_empty_listing_is_204_as_text_and_an_empty_list_as_json(listing):
     assert listing("GET", "/a/c?prefix=zzz").status == 204
     assert json.loads(listing("GET", "/a/c?prefix=zzz&format=json").body) == []
     assert listing("GET", "/a").body == b"c\n"
 
 
-def test_an_unservable_accept_is_406_and_errors_pass(listing):
+def test_an_unsupported_accept_is_406_and_errors_pass_through(listing):
     assert listing("GET", "/a/c", {"accept": "image/png"}).status == 406
     assert listing("GET", "/a/nope").status == 404
     assert listing("GET", "/a/c?limit=10001").status == 412
@@ -231,7 +231,7 @@ def test_reserved_names_are_hidden_from_listings(listing, sim):
 @pytest.mark.parametrize(
     ("query", "asked"), [("", "plain"), ("?format=json", "json"), ("?format=xml", "json")]
 )
-def test_only_a_client_of_text_makes_the_container_server_write_text(listing, sim, query, asked):
+def test_only_text_clients_make_the_container_server_send_text(listing, sim, query, asked):
     sim.transport.requests.clear()
     assert listing("GET", f"/a/c{query}").status == 200
     (path,) = [
@@ -242,9 +242,9 @@ def test_only_a_client_of_text_makes_the_container_server_write_text(listing, si
     assert parse_query(path.partition("?")[2])["format"] == asked
 
 
-def test_json_is_converted_for_a_client_of_text_when_something_below_makes_it(sim):
+def test_json_from_lower_filters_is_converted_for_text_clients(sim):
     class Json:
-        """An app that answers with JSON whatever is enough."""
+        """An app that always returns JSON."""
 
         def handle(self, request):
             assert request.query == "format=json"
@@ -254,9 +254,9 @@ def test_json_is_converted_for_a_client_of_text_when_something_below_makes_it(si
     assert (answer.body, answer.headers["content-length"]) == (b"x\ny/\n", "5")
 
 
-def test_segments_that_came_through_a_foreign_filter_are_joined(make_dlo, dlo, sim):
+def test_segments_read_through_a_foreign_filter_are_joined(make_dlo, dlo, sim):
     class Foreign:
-        """Somebody else's filter: WSGI below and above, and every chunk in its own hands."""
+        """A foreign WSGI filter that forwards every chunk itself."""
 
         def __call__(self, environ, start_response):
             yield from sim.app(environ, start_response)
@@ -272,7 +272,7 @@ def test_segments_that_came_through_a_foreign_filter_are_joined(make_dlo, dlo, s
 
 
 class Cipher(Filter):
-    """Stores every object with its bytes inverted: what encryption does, without its keys."""
+    """Stores every object with its bytes inverted, as a simple form of encryption."""
 
     def handle(self, request):
         if request.entity is None or request.entity.path.obj is None:
@@ -323,7 +323,7 @@ def test_a_copy_is_a_response_that_becomes_a_request(sim, size):
     assert all(download.closed for download in sim.transport.downloads)
 
 
-def test_a_copy_whose_source_breaks_off_stores_nothing(sim):
+def test_a_copy_whose_source_fails_stores_nothing(sim):
     front = FilterFixture(sim, Copy(sim.app))
     assert sim("PUT", "/a/c/from", {}, b"x" * 300_000).status == 201
     for n in range(1, 7):

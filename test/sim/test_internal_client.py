@@ -1,4 +1,4 @@
-"""The internal client over a simulated cluster: what daemons and tools ask of a pipeline of their own."""
+"""The internal client of daemons and tools, over a simulated cluster."""
 
 import time
 
@@ -40,7 +40,7 @@ def test_an_object_is_stored_read_described_and_deleted(client):
     assert client.metadata(OBJECT) is None
 
 
-def test_a_body_may_be_made_anew_for_every_try(client):
+def test_a_body_can_be_created_again_for_every_retry(client):
     client.create(CONTAINER)
     client.put(OBJECT, lambda: BytesBody(b"x" * 100_000))
     client.put(OBJECT, lambda: BytesBody(b"y" * 100_000, chunked=True))
@@ -76,7 +76,7 @@ def limited(request):
 
 
 class Flaky:
-    """Answers these statuses in turn, the last one for ever."""
+    """Responds with these statuses in turn, then repeats the last one."""
 
     def __init__(self, *statuses):
         self.statuses = list(statuses)
@@ -88,7 +88,7 @@ class Flaky:
         return Response(status, {}, b"text")
 
 
-def test_what_the_servers_are_to_blame_for_is_tried_again():
+def test_server_errors_are_retried():
     flaky = Flaky(503, 500, 201)
     client_of(flaky).put(OBJECT, b"body")
     assert [body for _, body in flaky.requests] == [b"body"] * 3
@@ -97,7 +97,7 @@ def test_what_the_servers_are_to_blame_for_is_tried_again():
 
 
 @pytest.mark.parametrize(("status", "tries"), [(503, 3), (409, 1), (301, 1)])
-def test_anything_else_than_accepted_is_an_error_that_says_so(status, tries):
+def test_unexpected_statuses_raise_an_error_that_names_them(status, tries):
     flaky = Flaky(status)
     with pytest.raises(UnexpectedResponse, match=f"PUT .* responded {status}: text") as failure:
         client_of(flaky).put(OBJECT, b"body")
@@ -109,7 +109,7 @@ def test_single_statuses_may_be_accepted():
     assert client_of(Flaky(409)).delete(OBJECT, accept=(2, 409)) == 409
 
 
-def test_a_call_ends_after_its_time_with_all_its_tries():
+def test_a_call_with_its_retries_ends_after_its_timeout():
     def forward(request):
         green.sleep(0.05)
         return Response(503)
@@ -120,13 +120,13 @@ def test_a_call_ends_after_its_time_with_all_its_tries():
     assert time.monotonic() - started < 5
 
 
-def test_the_replication_network_is_asked_for():
+def test_the_replication_network_is_used():
     flaky = Flaky(204)
     client_of(flaky, use_replication_network=True).exists(ACCOUNT)
     assert flaky.requests[0][0].headers["x-backend-use-replication-network"] == "true"
 
 
-def test_no_answer_is_left_open(client, sim):
+def test_no_response_is_left_open(client, sim):
     client.create(CONTAINER)
     client.put(OBJECT, b"x" * 300_000)
     with client.get(OBJECT) as response:

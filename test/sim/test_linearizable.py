@@ -1,4 +1,4 @@
-"""Conditional changes of one object look as if they happened one after another, whatever nodes do meanwhile.
+"""Conditional changes of one object are linearizable, whatever nodes fail meanwhile.
 
 Clients create, replace, post to and delete it on versions that they know of, through proxies whose clocks
 differ. ``SWIFT_SEEDS=10000`` looks at as many histories, ``SWIFT_FIRST_SEED`` says from which on.
@@ -21,7 +21,7 @@ FIRST_SEED = int(os.environ.get("SWIFT_FIRST_SEED", "0"))
 WRITERS, EACH = 4, 4
 #: How far the clocks of the proxies may be off, seconds; the histories of half the seeds have one clock.
 SKEWS_S = (0.004, 0.05, 2.0)
-#: Method → the answers that say yes or no.
+#: Method → statuses with a known outcome.
 OUTCOMES = {
     "PUT": {201: True, 412: False},
     "DELETE": {204: True, 412: False, 404: False},
@@ -29,7 +29,7 @@ OUTCOMES = {
 }
 
 
-def test_the_checker_knows_what_can_be_explained():
+def test_the_checker_accepts_exactly_linearizable_histories():
     create = Op(None, "a", 0, 1, True)
     assert explains([create, Op(None, "b", 0, 1, False)])
     assert not explains([create, Op(None, "b", 0, 1, True)])
@@ -37,7 +37,7 @@ def test_the_checker_knows_what_can_be_explained():
     assert not explains([Op(None, "b", 2, 3, False)])
     assert explains([create, Op("a", "b", 2, 3, True), Op("a", "c", 2, 3, False)])
     assert not explains([create, Op("a", "b", 2, 3, True), Op("a", "c", 4, 5, True)])
-    # What nobody knows may have happened, late or never.
+    # An operation with an unknown outcome may have happened late or never.
     lost = Op("a", "b", 2, 3, None)
     assert explains([create, lost, Op("a", "c", 4, 5, True)])
     assert explains([create, lost, Op("b", "c", 4, 5, True)])
@@ -46,7 +46,7 @@ def test_the_checker_knows_what_can_be_explained():
 
 
 class Writers:
-    """Clients that change one object, on versions that they know of, and nodes that fail."""
+    """Clients that change one object on condition of known versions, while nodes fail."""
 
     def __init__(self, sim, path, seed):
         self.sim = sim
@@ -54,11 +54,11 @@ class Writers:
         self.chance = random.Random(seed)
         self.ticks = itertools.count()
         self.values = itertools.count()
-        #: Value → ETag of what may have been stored.
+        #: Value → ETag of the version that may have been stored.
         self.known = {None: None}
         self.skew_s = 0.0 if seed % 2 else self.chance.choice(SKEWS_S)
         self.history = []
-        #: (method, status) → how often it was told, for whoever debugs this.
+        #: (method, status) → number of responses, for debugging.
         self.told = Counter()
         self.busy = WRITERS
 
@@ -97,7 +97,7 @@ class Writers:
             green.sleep(chance.choice((0.002, 0.01, 0.03)))
             faults.dies_after_answers.clear()
             faults.refuses.clear()
-            self.sim.forgive()
+            self.sim.clear_node_errors()
             green.sleep(chance.choice((0.0, 0.005)))
 
 

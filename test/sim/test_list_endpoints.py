@@ -1,4 +1,4 @@
-"""Software beside the data learns where things are (middleware.md §15)."""
+"""The list_endpoints filter returns the primaries of objects (middleware.md §15)."""
 
 import json
 
@@ -24,7 +24,7 @@ def ask(sim):
     ("path", "names"),
     [("a", ("a",)), ("a/c", ("a", "c")), ("a/c/", ("a", "c")), ("a/c/o%20x/y", ("a", "c", "o x/y"))],
 )
-def test_the_primaries_are_told(ask, sim, path, names):
+def test_the_primaries_are_returned(ask, sim, path, names):
     kind = ("account", "container", "object")[len(names) - 1]
     quoted = "/".join(name.replace(" ", "%20") for name in names)
     for version in ("", "v1/"):
@@ -51,7 +51,7 @@ def test_other_paths_are_refused(ask, path, text):
     assert (answer.status, answer.body) == (400, text)
 
 
-def test_places_are_only_read(ask):
+def test_only_get_is_allowed(ask):
     assert ask("/endpoints/a", "PUT").headers["allow"] == "GET"
     assert ask("/endpoints/a/%ff/o").status == 400
     assert ask("/v1/a/c").status == 200

@@ -1,4 +1,4 @@
-"""Multipart uploads have one end, and their objects stay whole, whatever else happens (decision 0020).
+"""Multipart uploads have one outcome, and their objects stay complete (decision 0020).
 
 Clients upload and copy parts, complete, abort and repeat that, overwrite and delete the object and its
 bucket, rules abort uploads, and the daemon finishes what broke off; requests are refused, answers lost, and
@@ -19,7 +19,7 @@ SEEDS_AT_ONCE = 200
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("first", range(FIRST_SEED, FIRST_SEED + SEEDS, SEEDS_AT_ONCE))
-def test_uploads_have_one_end_and_objects_stay_whole(first):
+def test_uploads_have_one_outcome_and_objects_stay_complete(first):
     for seed in range(first, min(first + SEEDS_AT_ONCE, FIRST_SEED + SEEDS)):
         race = Race(seed)
         race.run()

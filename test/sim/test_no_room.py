@@ -1,4 +1,4 @@
-"""An upload that nodes have no room for is refused before its first byte.
+"""Uploads without enough space on the nodes are refused before their first byte.
 
 See doc/explanation/admission.md, Room.
 """
@@ -18,7 +18,7 @@ SIZE = 3_000_000
 
 
 class SmallDisk(Disk):
-    """A disk that has room for files up to ``room`` bytes."""
+    """A disk with space for files up to ``room`` bytes."""
 
     def __init__(self, room):
         self.room = room
@@ -31,7 +31,7 @@ class SmallDisk(Disk):
 
 
 class Untouched(RequestBody):
-    """A body that counts what was asked of it."""
+    """A body that counts its reads."""
 
     def __init__(self, *, is_known=True):
         self.length = SIZE if is_known else None
@@ -67,7 +67,7 @@ def make(make_sim):
 @pytest.mark.parametrize("container", ["c", "coded"])
 @pytest.mark.parametrize(("says", "status"), [(False, 503), (True, 507)])
 @pytest.mark.parametrize("headers", [{}, {"if-none-match": "*"}])
-def test_what_fits_nowhere_is_refused_before_a_byte_is_read(make, container, says, status, headers):
+def test_an_upload_that_fits_nowhere_is_refused_before_a_byte_is_read(make, container, says, status, headers):
     sim = make(answer_insufficient_storage=says)
     shrink(sim, SIZE // 4, *range(1, 7))
     body = Untouched()
@@ -78,7 +78,7 @@ def test_what_fits_nowhere_is_refused_before_a_byte_is_read(make, container, say
 
 
 @pytest.mark.files
-def test_what_is_asked_for_is_the_object_of_replicas_and_the_archive_of_codes(make):
+def test_the_requested_space_is_that_of_the_replica_or_archive(make):
     sim = make()
     disks = shrink(sim, SIZE, *range(1, 7))
     assert sim("PUT", "/a/c/o", {}, Untouched()).status == 201
@@ -92,13 +92,13 @@ def test_what_is_asked_for_is_the_object_of_replicas_and_the_archive_of_codes(ma
     assert set(asked) == set(stored)
 
 
-def test_a_node_without_room_is_replaced(make):
+def test_a_node_without_space_is_replaced_by_a_handoff(make):
     sim = make(answer_insufficient_storage=True)
     shrink(sim, SIZE // 2, *sim.primaries("object", "a", "c", "o")[:1])
     assert sim("PUT", "/a/c/o", {}, Untouched()).status == 201
 
 
-def test_where_more_than_room_is_missing_it_is_503(make):
+def test_missing_space_with_other_failures_is_503(make):
     sim = make(answer_insufficient_storage=True)
     nodes = sim.primaries("object", "a", "c", "o")
     shrink(sim, SIZE // 2, nodes[0])
@@ -106,7 +106,7 @@ def test_where_more_than_room_is_missing_it_is_503(make):
         assert sim("PUT", "/a/c/o", {}, Untouched()).status == 503
 
 
-def test_an_upload_of_unknown_size_is_no_reason(make):
+def test_an_upload_of_unknown_size_is_not_refused(make):
     sim = make(answer_insufficient_storage=True)
     shrink(sim, SIZE // 2, *range(1, 7))
     body = Untouched(is_known=False)

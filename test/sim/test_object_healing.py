@@ -1,4 +1,4 @@
-"""Seeded histories of writes, deletions, expiry, faults and broken passes; in the end all is well.
+"""Seeded histories of writes, deletions, expiry, faults and broken passes end in a repaired cluster.
 
 Object servers, the container server, replicators, reconstructors and updaters are the real ones, in one
 process over real sockets; half of the objects are replicated, half erasure coded. Nodes come and go, ways
@@ -21,7 +21,7 @@ STEPS = 60
 
 
 @pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: f"seed{seed}")
-def test_at_rest_everything_acknowledged_is_whole_and_everything_deleted_is_gone(tmp_path, seed):
+def test_after_repair_acknowledged_objects_are_complete_and_deleted_ones_gone(tmp_path, seed):
     world = ObjectCluster(tmp_path, seed)
     try:
         world.play(STEPS)

@@ -1,4 +1,4 @@
-"""Locked objects over the simulated cluster: no way below the filters ends them, whichever nodes are away."""
+"""Object lock over the simulated cluster: locked objects survive all requests and node failures."""
 
 import time
 
@@ -37,7 +37,7 @@ def path(request):
 BODY = b"kept" * 1000
 
 
-def test_a_locked_object_is_neither_deleted_nor_replaced_nor_described_anew(vault, path):
+def test_a_locked_object_cannot_be_deleted_replaced_or_posted_to(vault, path):
     assert vault("PUT", path, locked(C), BODY).status == 201
     assert vault("DELETE", path).status == 403
     assert vault("DELETE", path, with_rights(MAY_BYPASS)).status == 403
@@ -50,7 +50,7 @@ def test_a_locked_object_is_neither_deleted_nor_replaced_nor_described_anew(vaul
     assert "x-object-meta-a" not in answer.headers
 
 
-def test_the_expirer_does_not_end_it(vault, path):
+def test_the_expirer_does_not_delete_a_locked_object(vault, path):
     ends = int(time.time()) + 1000
     assert vault("PUT", path, {"x-delete-at": str(ends)}, BODY).status == 201
     assert vault("POST", path, {"x-delete-at": str(ends), **locked(C)}).status == 400
@@ -60,7 +60,7 @@ def test_the_expirer_does_not_end_it(vault, path):
     assert vault("GET", path).body == BODY
 
 
-def test_what_is_not_locked_goes_as_ever_also_when_it_has_expired(vault):
+def test_unlocked_objects_are_deleted_as_usual_even_after_expiry(vault):
     past = int(time.time()) - 5
     assert vault("PUT", "/a/locked/o", body=b"1").status == 201
     assert vault("POST", "/a/locked/o", {"x-object-meta-a": "1"}).status == 202
@@ -71,7 +71,7 @@ def test_what_is_not_locked_goes_as_ever_also_when_it_has_expired(vault):
     assert vault("DELETE", "/a/locked/o").status == 204
 
 
-def test_governance_is_bypassed_by_who_may_and_compliance_only_made_longer(vault, path):
+def test_governance_can_be_bypassed_and_compliance_only_extended(vault, path):
     assert vault("PUT", path, locked(G), BODY).status == 201
     assert vault("DELETE", path).status == 403
     assert vault("POST", path, locked(G._replace(until_s=LATER - 60))).status == 403
@@ -86,13 +86,13 @@ def test_governance_is_bypassed_by_who_may_and_compliance_only_made_longer(vault
     assert vault("DELETE", path, with_rights(MAY_BYPASS)).status == 403
 
 
-def test_governed_objects_go_with_who_may_bypass_it(vault, path):
+def test_objects_in_governance_mode_are_deleted_with_the_bypass(vault, path):
     assert vault("PUT", path, locked(G), BODY).status == 201
     assert vault("DELETE", path, with_rights(MAY_BYPASS)).status == 204
     assert vault("GET", path).status == 404
 
 
-def test_a_legal_hold_ends_only_when_it_is_said(vault, path):
+def test_a_legal_hold_ends_only_on_request(vault, path):
     held = ObjectLock(has_legal_hold=True)
     assert vault("PUT", path, locked(held), BODY).status == 201
     assert vault("DELETE", path, with_rights(MAY_BYPASS)).status == 403
@@ -101,13 +101,13 @@ def test_a_legal_hold_ends_only_when_it_is_said(vault, path):
     assert vault("DELETE", path).status == 204
 
 
-def test_an_upload_that_was_never_acknowledged_is_taken_back(vault, path):
+def test_an_unacknowledged_locked_upload_is_removed(vault, path):
     assert vault("PUT", path, locked(C), BODY).status == 201
     assert vault("DELETE", path, with_rights(MAY_WITHDRAW)).status == 204
 
 
 @pytest.mark.parametrize("away", range(3))
-def test_a_node_that_was_away_when_it_was_stored_cannot_end_it(vault, away):
+def test_a_node_that_missed_the_upload_cannot_end_the_lock(vault, away):
     primaries = vault.primaries("object", "a", "locked", "o")
     with vault.refusing("object", primaries[away]):
         assert vault("PUT", "/a/locked/o", locked(C), BODY).status == 201
@@ -122,7 +122,7 @@ def test_a_node_that_was_away_when_it_was_stored_cannot_end_it(vault, away):
 
 
 @pytest.mark.parametrize("away", range(3))
-def test_a_node_that_was_away_when_it_was_locked_cannot_end_it(vault, away):
+def test_a_node_that_missed_the_lock_cannot_end_it(vault, away):
     primaries = vault.primaries("object", "a", "locked", "o")
     assert vault("PUT", "/a/locked/o", body=BODY).status == 201
     with vault.refusing("object", primaries[away]):
@@ -135,7 +135,7 @@ def test_a_node_that_was_away_when_it_was_locked_cannot_end_it(vault, away):
     assert not vault.holders(".ts")
 
 
-def test_a_lock_that_too_few_nodes_would_have_is_not_acknowledged(vault):
+def test_a_lock_on_too_few_nodes_is_not_acknowledged(vault):
     primaries = vault.primaries("object", "a", "locked", "o")
     with vault.refusing("object", *primaries[:2]):
         assert vault("PUT", "/a/locked/o", locked(C), BODY).status == 503
@@ -145,7 +145,7 @@ def test_a_lock_that_too_few_nodes_would_have_is_not_acknowledged(vault):
     assert vault("DELETE", "/a/locked/o").status == 204
 
 
-def test_without_the_flag_object_servers_that_know_refuse(sim):
+def test_object_servers_refuse_deletions_without_the_flag(sim):
     assert sim("PUT", "/a/c/o", locked(C), BODY).status == 201
     assert sim("DELETE", "/a/c/o").status == 403
     assert sim("PUT", "/a/c/o", body=b"other").status == 403
@@ -154,7 +154,7 @@ def test_without_the_flag_object_servers_that_know_refuse(sim):
     assert not sim.holders(".ts")
 
 
-def test_nodes_that_promise_nothing_are_not_asked_to_end_it(vault):
+def test_nodes_without_reservations_get_no_request_to_end_a_lock(vault):
     assert vault("PUT", "/a/locked/o", locked(C), BODY).status == 201
     vault.faults.answers.update({node_port("object", n): 405 for n in range(1, 7)})
     assert vault("DELETE", "/a/locked/o").status == 501

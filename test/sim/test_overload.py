@@ -1,4 +1,4 @@
-"""Half as much again is asked of a cluster as it carries: with admission promises hold.
+"""A cluster under 150% of its capacity: with admission control, reservations hold.
 
 See doc/explanation/admission.md.
 
@@ -15,7 +15,7 @@ from swift.middleware.admission.limiter import AdmittedRequest, Limiter, Reserve
 from swift.middleware.admission.rules import AdmissionRules, RequestProperties
 
 MB = 1e6
-#: What the devices do, and what admission is told that they do.
+#: The capacity of the devices, and the capacity configured for admission.
 DEVICES, TOLD = 100 * MB, 92 * MB
 CONNECTION = 5 * MB
 SIZE = 2 * MB
@@ -34,7 +34,7 @@ class Stream:
 
 
 class World:
-    """Clients that come whatever happens, at rates by name, and devices."""
+    """Clients that send requests at fixed rates by name, and devices."""
 
     def __init__(self, offered, *, admits, seed=1):
         self.offered = offered
@@ -119,7 +119,7 @@ def test_without_admission_goodput_falls():
     assert done["reserved"] < 0.7 * RESERVED
 
 
-def test_who_offers_ten_times_as_much_as_another_takes_nothing_from_him():
+def test_a_client_with_ten_times_the_load_takes_nothing_from_another():
     load = {"AUTH_small": 30 * MB, "AUTH_big": 300 * MB}
     done = World(load, admits=True).run(40.0)
     assert done["AUTH_small"] >= 0.9 * 30 * MB

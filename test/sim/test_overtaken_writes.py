@@ -19,7 +19,7 @@ SOURCE = {"x-amz-copy-source": "/bucket/source"}
 
 
 def meet(s3, name, off_s, *, reads=True):
-    """Have the next PUT of an object whose name ends so get 202, after its body was read or without."""
+    """Let the next PUT of an object whose name ends with ``name`` get 202; ``reads`` its body or not."""
     left = [name]
 
     def instead(request):
@@ -78,7 +78,7 @@ def test_an_overtaken_write_has_the_etag_of_its_own_bytes(s3, name, reads):
 
 @pytest.mark.parametrize("reads", [True, False], ids=["read", "unread"])
 @pytest.mark.parametrize("name", WRITES)
-def test_a_write_behind_a_state_from_the_future_is_an_error_that_clients_repeat(s3, name, reads):
+def test_a_write_older_than_a_state_from_the_future_is_a_retryable_error(s3, name, reads):
     s3("PUT", "/bucket/source", {}, BODY)
     write, stored = WRITES[name]
     meet(s3, stored, AHEAD_S, reads=reads)
@@ -88,14 +88,14 @@ def test_a_write_behind_a_state_from_the_future_is_an_error_that_clients_repeat(
     assert "ahead of this server's clock" in answer.texts("Message")[0]
 
 
-def test_an_unread_body_must_be_what_its_sender_promised(s3):
+def test_an_unread_body_must_match_its_announced_checksum(s3):
     meet(s3, "/bucket/key", OVERTAKEN_S, reads=False)
     wrong = {"x-amz-content-sha256": "0" * 64}
     assert s3("PUT", "/bucket/key", wrong, LARGE).code == "XAmzContentSHA256Mismatch"
 
 
 @pytest.mark.parametrize(("off_s", "code"), [(OVERTAKEN_S, ""), (AHEAD_S, "ServiceUnavailable")])
-def test_the_completion_of_an_upload_is_judged_alike_and_can_be_repeated(s3, off_s, code):
+def test_an_overtaken_completion_is_idempotent(s3, off_s, code):
     upload = Multipart(s3)
     upload.part(1, BODY)
     meet(s3, "/bucket/key", off_s)
@@ -106,7 +106,7 @@ def test_the_completion_of_an_upload_is_judged_alike_and_can_be_repeated(s3, off
     assert s3("GET", "/bucket?uploads").texts("UploadId") == ([upload.id] if code else [])
 
 
-def test_an_overtaken_version_is_a_version(s3):
+def test_an_overtaken_upload_is_stored_as_a_version(s3):
     s3.versioning("bucket", "Enabled")
     meet(s3, "/bucket/key", OVERTAKEN_S)
     answer = s3("PUT", "/bucket/key", {}, BODY)
@@ -115,7 +115,7 @@ def test_an_overtaken_version_is_a_version(s3):
     assert s3("GET", f"/bucket/key?versionId={version}").body == BODY
 
 
-def test_a_version_that_cannot_become_the_object_is_withdrawn(s3):
+def test_a_version_that_cannot_become_current_is_removed(s3):
     s3.versioning("bucket", "Enabled")
     before = s3.names("%00versions%00bucket")
     meet(s3, "/bucket/key", AHEAD_S)

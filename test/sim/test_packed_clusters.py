@@ -44,7 +44,7 @@ def make_compactor(context, _rings, settings, stores, selection):
 
 
 class MixedCluster(ObjectCluster):
-    """``ObjectCluster`` whose seed decides which nodes are packed."""
+    """An ``ObjectCluster`` whose seed decides which nodes use the packed engine."""
 
     def __init__(self, root, seed):
         # Drawn apart, so that the history of a seed is the same with other engines.
@@ -69,7 +69,7 @@ class MixedCluster(ObjectCluster):
 
     def post(self):
         policy, name = self.rng.choice(self.names)
-        self.go_on(self.rng.random() * 2)
+        self.advance_clock(self.rng.random() * 2)
         part, targets = self.targets(policy, name)
         colour = f"colour{len(self.log)}"
         statuses = [
@@ -87,9 +87,9 @@ class MixedCluster(ObjectCluster):
         self.queue.pop(name, None)
 
     def put_new(self):
-        """Create an object unless it is there; each node decides by what it has."""
+        """Create an object with ``If-None-Match: *``; each node decides by its own state."""
         name = self.rng.choice([name for policy, name in self.names if policy == GOLD])
-        self.go_on(self.rng.random() * 2)
+        self.advance_clock(self.rng.random() * 2)
         part, targets = self.targets(GOLD, name)
         body = f"{name} new {self.tick}".encode()
         statuses = [
@@ -100,7 +100,7 @@ class MixedCluster(ObjectCluster):
         self._judge(name, Version(body), statuses.count(201), GOLD, 201 in statuses)
 
     def crash(self):
-        """The processes of a packed node are killed; a power cut takes the index too."""
+        """Kill the processes of a packed node; a power cut loses the index, too."""
         node = self.rng.choice(self.packed)
         node.crash(loses_index=self.rng.random() < 0.4)
         self.use_small_volumes(node)
@@ -125,7 +125,7 @@ class MixedCluster(ObjectCluster):
             self.check_volumes(node)
 
     def check_volumes(self, node):
-        """Volumes and index agree, also after compaction, and so does an index that is made again."""
+        """Check that volumes, index and a rebuilt index agree, also after compaction."""
         self.nodes.run_once(node.number, make_compactor, COMPACTOR)
         engine = node.engine(GOLD)
         device = engine.devices.device(node.device)
@@ -143,7 +143,7 @@ class MixedCluster(ObjectCluster):
 
 
 @pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: f"seed{seed}")
-def test_mixed_clusters_lose_nothing_and_agree_at_rest(tmp_path, seed):
+def test_mixed_clusters_lose_nothing_and_converge(tmp_path, seed):
     world = MixedCluster(tmp_path, seed)
     try:
         world.play(STEPS)

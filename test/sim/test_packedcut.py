@@ -1,4 +1,4 @@
-"""Cutting the power of a device of the packed engine, and killing its processes, at every moment.
+"""Power cuts of a packed device, and kills of its processes, at every moment.
 
 Volumes are on a simulated disk that loses, tears and reorders whatever was not synced; the index is elsewhere
 and lost with the power, but survives SIGKILL together with the page cache. Several processes change a few
@@ -51,7 +51,7 @@ def life(world):
 
 
 def two_processes(world):
-    """Each appends to a volume of its own; records of one make those of the other obsolete."""
+    """Two processes append to separate volumes; records of one supersede those of the other."""
     for second in range(1, 9):
         world.put(A, second, b"%d" % second, "red", by=second % 2)
     world.delete(A, 9)
@@ -73,7 +73,7 @@ def large_bodies(world):
 
 
 def same_time_again(world):
-    """Replication may bring what is there already."""
+    """Store the same timestamp again, as replication may do."""
     world.put(A, 1, b"body", "red")
     world.put(A, 1, b"body", "red", by=1)
     world.put(B, 1, LARGE)
@@ -130,7 +130,7 @@ def larger_part_power(world):
 
 
 def at_once(world):
-    """Changes that requests of one moment make: they are written as one batch."""
+    """Apply changes of concurrent requests as one batch."""
     for turn in (1, 2):
         second = turn * 10
         world.at_once(
@@ -144,7 +144,7 @@ def at_once(world):
 
 
 def index_lost_on_the_way(world):
-    """The index is thrown away while processes live."""
+    """Remove the index while processes run."""
     world.put(A, 1, b"one", "red")
     world.put(B, 1, b"b", by=1)
     world.lose_index()
@@ -155,7 +155,7 @@ def index_lost_on_the_way(world):
 
 
 def compacted(world):
-    """Volumes are written anew while records in others name what is in them."""
+    """Compact volumes while records in other volumes refer to their content."""
     for second in range(1, 9):
         world.put((A, B)[second % 2], second, bytes([second]) * 500, "red", by=second % 2)
     world.compact(by=1)
@@ -173,7 +173,7 @@ def compacted(world):
 
 
 def newest_compacted(world):
-    """The only volume is written anew, and one in which nothing lives any more."""
+    """Compact the only volume, and one without live records."""
     world.put(A, 1, b"a" * 500, "red")
     world.put(B, 2, b"b" * 500)
     world.delete(A, 3)
@@ -216,7 +216,7 @@ def tell(story, limit):
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
-def test_no_power_cut_and_no_kill_takes_what_was_acknowledged(story):
+def test_no_power_cut_or_kill_loses_an_acknowledged_write(story):
     world = tell(story, max(4, WANTED // 1200))
     COUNTED[story.__name__] = world.states
     assert world.states >= 50
@@ -228,7 +228,7 @@ KEYS = [A, B, C, ARCHIVED, STRANGE]
 
 
 class Chance:
-    """A seeded life of several processes: changes, also in the middle of others, kills, a lost index."""
+    """A seeded history of several processes: nested changes, kills, a lost index."""
 
     def __init__(self, seed):
         self.random = random.Random(seed)
@@ -257,7 +257,7 @@ class Chance:
         self.world.shut_down()
 
     def change(self, key, by, others=()):
-        """Something that a request does; what a killed process left is not built upon."""
+        """Make a request's change; skip objects with an interrupted change."""
         world, chance = self.world, self.random.random()
         self.second += 1
         second, following = self.second, self.next_part_power
@@ -291,11 +291,11 @@ class Chance:
         self.haunted.pop(key, None)
 
     def crowd(self, _key, by):
-        """Several requests of one moment."""
+        """Run several concurrent requests."""
         self.world.at_once([partial(self.change, key, by) for key in self.random.sample(KEYS[:4], 3)], by=by)
 
     def interleave(self, key, by):
-        """Another process does something in the middle of a change of this one."""
+        """Let another process make a change in the middle of this one's change."""
         world = self.world
         other = (by + 1) % len(world.stores)
         quiet = [each for each in KEYS if each.hash != key.hash]
@@ -314,7 +314,7 @@ class Chance:
         world.meanwhile = None
 
     def kill(self, key, by):
-        """A request whose process dies on the way; what it did may be seen, now or later, or never."""
+        """Kill a process during a request; its change may be visible now, later or never."""
         world = self.world
         world.stores[by].process.dies_in = self.random.randrange(8)
         before = {each: set(allowed) for each, allowed in world.allowed.items()}
@@ -333,16 +333,16 @@ class Chance:
         world.stores[by].process.dies_in = -1
 
     def restart(self, _key, by, opens=True):
-        """Another process in the place of one; it takes up what a killed one left."""
+        """Replace a process; the new one recovers the interrupted changes."""
         store = self.world.start(by)
         if opens:
             device_of(store)
             for key in list(self.haunted):
-                self.world.settle_haunted(key, by)
+                self.world.settle_interrupted(key, by)
             self.haunted.clear()
 
     def compact(self, _key, by):
-        """Compaction, killed on the way now and then."""
+        """Run compaction, sometimes killed half-way."""
         process = self.world.stores[by].process
         if self.random.random() < 0.5:
             process.dies_in = self.random.randrange(30)
@@ -357,7 +357,7 @@ class Chance:
 
 
 @pytest.mark.long
-def test_random_lives_of_several_processes_lose_nothing():
+def test_random_histories_of_several_processes_lose_nothing():
     states, seed = 0, int(os.environ.get("SWIFT_PACKED_CUT_SEED", 0))
     others = sum(COUNTED.values())
     while states < max(WANTED // 2, WANTED - others):
@@ -371,7 +371,7 @@ def test_random_lives_of_several_processes_lose_nothing():
     COUNTED["chance"] = states
 
 
-def test_enough_states_were_looked_at():
+def test_enough_states_were_examined():
     total = sum(COUNTED.values())
     print(f"{total} states after power cuts and kills in {len(COUNTED)} stories")
     if len(COUNTED) == len(STORIES) + 1:

@@ -1,4 +1,4 @@
-"""Every call that fails, at every step of every change of the packed engine.
+"""Failures of every call, at every step of every change of the packed engine.
 
 A device with some objects is prepared; then one action runs while its n-th call of the disk or of the index
 fails, once or from then on. Whatever the caller was told: nothing acknowledged is lost, nothing
@@ -51,7 +51,7 @@ FAILURES = (OSError, NoSpace, FilesChanged, LockTimeout, AttributesTooLarge)
 
 
 def prepared():
-    """Two processes, some objects, and the rest of what a killed third one was writing."""
+    """Return a world of two processes, some objects, and an interrupted write of a killed process."""
     world = World(1, 0, volume_bytes=4096, processes=3)
     world.put(A, 1, b"a" * 100, "red")
     world.post(A, 2, "green", by=1)
@@ -170,7 +170,7 @@ ACTIONS = [
 
 
 class Fault:
-    """Fails the n-th call that it is about, in any process."""
+    """Fails the n-th matching call, in any process."""
 
     lasts = False
 
@@ -195,7 +195,7 @@ class Fault:
 
 
 class Failing(Fault):
-    """From the n-th call on, until it is mended."""
+    """Fails from the n-th call on, until it is repaired."""
 
     lasts = True
 
@@ -221,7 +221,7 @@ class Short(Fault):
 
 
 class Torn(Short):
-    """Some bytes are written, and then it fails."""
+    """Writes some bytes, and then fails."""
 
     lasts = True
 
@@ -269,7 +269,7 @@ class IndexLost(IndexFails):
 
 
 class IndexReplaced(IndexLost):
-    """Another process makes the index again in the middle."""
+    """Another process rebuilds the index during the call."""
 
     def happen(self, _name):
         if not self.world.is_opening():
@@ -296,7 +296,7 @@ FAULTS = [
 
 
 def run(action, kind, number):
-    """One action with one fault; return whether it happened."""
+    """Run one action with one fault; return True if the fault occurred."""
     world = prepared()
     fault = kind(world, number)
     for store in world.stores:
@@ -310,8 +310,8 @@ def run(action, kind, number):
     kept = None if world.machine.file is None else world.machine.file.kept
     what = f"{action.__name__} with {kind.__name__} at {number}"
     try:
-        # All processes are killed before they can mend anything.
-        world.look_killed(world.machine.disk, kept)
+        # All processes are killed before they can repair anything.
+        world.check_killed(world.machine.disk, kept)
         look(world, "at once")
         # It works again, in every process.
         for by in range(3):
@@ -322,7 +322,7 @@ def run(action, kind, number):
         machine, store = world.machine, world.stores[0]
         found = {key: outcome_of(store, key) for key in world.allowed}
         world.states = number
-        world.made_again(machine, store, found, "later")
+        world.check_rebuilt_index(machine, store, found, "later")
         for image in machine.disk.crash_states(2, world.chooser):
             world.states += 1
             world.inspect(SimulatedDisk(TOP, image), None)
@@ -348,7 +348,7 @@ STRIDE = int(os.environ.get("SWIFT_PACKED_FAULT_STRIDE", 17))
 
 
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.__name__)
-def test_a_call_that_fails_loses_nothing_and_is_over_when_it_is_mended(action):
+def test_a_failing_call_loses_nothing_and_succeeds_after_the_repair(action):
     for turn, kind in enumerate(FAULTS):
         stride = 1 if issubclass(kind, Short) else STRIDE
         number = 1 + turn % stride

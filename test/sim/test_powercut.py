@@ -1,4 +1,4 @@
-"""Cutting the power at every moment of every change, on the real engine and a simulated disk.
+"""Power cuts at every moment of every change, on the real engine and a simulated disk.
 
 A story is a few acknowledged changes. Before each operation that alters the disk, everything that a power cut
 may leave is mounted afresh and looked at: what was acknowledged must be there with its exact bytes and
@@ -64,7 +64,7 @@ DELETED_OUTCOME = (DELETED,)
 
 
 class OneDevice:
-    """The device that is always there."""
+    """A device that is always available."""
 
     def path(self, _device):
         return TOP
@@ -84,7 +84,7 @@ def key_of(name, policy=GOLD, partition="7"):
 
 
 def shared_syncs(disk):
-    """As the object server makes them, but without a thread, and by a clock that the load does not change."""
+    """Return shared syncs like the object server's, without a thread and with a deterministic clock."""
     ticks = itertools.count()
     return SharedSyncs(disk, run=run_inline, monotonic=lambda: next(ticks) * 1e-5)
 
@@ -123,16 +123,16 @@ class World:
     # --- telling the story ---------------------------------------------------------------------------
 
     def watch(self):
-        """From now on the power may fail before each change."""
+        """Examine power cuts before each further change."""
         self.disk.before_change = self.cut_power
 
     def settle(self):
-        """Everything so far has long been on the device."""
+        """Make everything so far durable."""
         self.disk.sync_everything()
         self.watch()
 
     def change(self, key, outcome, action):
-        """An action that leads to ``outcome`` once it returns."""
+        """Run an action whose result is ``outcome`` once it returns."""
         self.allowed[key] = {*self.allowed.get(key, (ABSENT_OUTCOME,)), outcome}
         action()
         self.current[key] = outcome
@@ -197,7 +197,7 @@ class World:
 
 
 def outcome_of(store, key):
-    """What a reader finds: an outcome as above."""
+    """Return the outcome that a reader gets."""
     for _ in range(2):
         stored = store.open(key, VIEW if key.policy.ec is None else EC_VIEW)
         state = stored.state
@@ -216,7 +216,7 @@ def outcome_of(store, key):
 
 
 def assert_hashes_are_true(disk, store, device, partition, policy):
-    """What replication is told, without being asked to look, is what is there."""
+    """Check that cached suffix hashes match the stored files."""
     told = store.hashes(device, partition, policy)
     path = partition_dir(TOP, policy, partition)
     hasher = SuffixHasher(disk, store.core.clock, path, policy, store.core.rules.reclaim)
@@ -234,7 +234,7 @@ def shown(outcome):
 
 
 def tree(disk, path=TOP, indent=0):
-    """The files of a disk, for the message of a failure."""
+    """Return the files of a disk as text for failure messages."""
     lines = []
     for name in sorted(disk.listdir(path)):
         inode = disk._find(f"{path}/{name}")
@@ -302,11 +302,11 @@ def commit(store, key, second, fragment):
 
 
 def purge(world, key, second, *, fragment=None, meta=None):
-    """Forget what another node has; until that is durable it may all be there, or some of it."""
+    """Purge a synced object; until that is durable all or some of its files may remain."""
     location = Location(key.device, key.partition, key.policy, key.hash)
     synced = SyncedVersion(at(second), fragment, meta_timestamp=None if meta is None else at(meta))
     if meta is not None:
-        # The data may be there without what was posted to it, as both were handed over.
+        # The data may be there without its posted metadata, as both were synced.
         world.allowed[key].add((LIVE, world.current[key][1], "blue", world.current[key][3]))
     world.allowed[key].add(ABSENT_OUTCOME)
     world.store.maintenance.purge(location, synced)
@@ -342,7 +342,7 @@ def overwrite_by_a_large_one(world):
 
 
 def same_name_again(world):
-    """Replication may bring a file that is there already; its name is taken over by a rename."""
+    """Store an existing file again, as replication may do; a rename replaces it."""
     world.put(A, 1, b"body", "red")
     world.settle()
     world.put(A, 1, b"body", "red")
@@ -369,7 +369,7 @@ def deleted_before_it_came(world):
 
 
 def long_life(world):
-    """No pause between the changes: nothing but their own syncs makes them durable."""
+    """Make changes without pauses, so that only their own syncs make them durable."""
     world.watch()
     world.put(A, 1, b"one", "red")
     world.post(A, 2, "green")
@@ -382,7 +382,7 @@ def long_life(world):
 
 
 def neighbours(world):
-    """Objects that share directories nobody had synced yet."""
+    """Store objects that share directories that are not synced yet."""
     world.watch()
     draft = world.store.draft(A, 10)
     world.put(A, 1, b"quicker", None)
@@ -396,7 +396,7 @@ def neighbours(world):
 
 
 def at_once(*changes):
-    """Changes that requests of one moment make: they share their syncs."""
+    """Run changes as concurrent requests do: they share their syncs."""
     gather([partial(*change) for change in changes])
 
 
@@ -419,7 +419,7 @@ def overwrites_at_once(world):
 
 
 def changes_at_once(world):
-    """Changes of every kind, while others come in the middle of their syncs."""
+    """Make changes of every kind while other changes begin during their syncs."""
     b, c, d = key_of("b"), key_of("c"), key_of("ec", EC)
     world.watch()
     at_once((world.put, A, 1, b"a", "red"), (world.put, b, 1, b"b", None), (world.archive, d, 1, b"d"))
@@ -453,7 +453,7 @@ def archives_after_a_while(world):
 
 
 def damage(world):
-    """A damaged object is moved away; what takes its place and its neighbours stay."""
+    """Quarantine a damaged object; its successor and its neighbours stay."""
     world.put(A, 1, b"sound body")
     world.put(key_of("b"), 1, b"neighbour", None)
     directory = f"{TOP}/objects/7/{A.hash[-3:]}/{A.hash}"
@@ -466,7 +466,7 @@ def damage(world):
 
 
 def reclaimed(world):
-    """A tombstone goes last: what it deleted does not come back."""
+    """Reclaim a tombstone last, so that the objects it deleted do not return."""
     world.put(A, 1, b"body", "red")
     world.post(A, 2, "green")
     world.settle()
@@ -491,7 +491,7 @@ def larger_part_power(world):
 
 
 def changed_after_hashing(world):
-    """The journal that says so may be lost with the power; the hashes are right all the same."""
+    """Change objects after hashing; hashes stay right even if the journal of invalidations is lost."""
     world.put(A, 1, b"body", None)
     world.put(key_of("b"), 1, b"b", None)
     world.store.hashes("sda", "7", GOLD)
@@ -505,7 +505,7 @@ def changed_after_hashing(world):
 
 
 def consolidated(world):
-    """Folding the journal into the hashes loses no mark that was on the device."""
+    """Consolidate the journal into the hashes; no durable invalidation is lost."""
 
     def truth(disk, store):
         hasher = SuffixHasher(disk, store.core.clock, f"{TOP}/objects/7", GOLD, store.core.rules.reclaim)
@@ -526,7 +526,7 @@ def consolidated(world):
 
 
 def handed_over(world):
-    """What a handoff forgets is either still there or gone; nothing older than it comes back."""
+    """Purge reverted objects of a handoff; no older version returns."""
     world.watch()
     world.put(A, 1, b"one", "red")
     world.post(A, 2, "green")
@@ -542,7 +542,7 @@ def handed_over(world):
 
 
 def partition_made_again(world):
-    """The replicator is a process of its own; a partition that it removed is not durable any more."""
+    """Recreate a partition that the replicator, a separate process, removed."""
     replicator = store_on(world.disk, world.clock, world.reclaim_age_s).maintenance
 
     def give_away(second):
@@ -582,7 +582,7 @@ def archives_handed_over(world):
 
 
 def updates(world):
-    """A container update that was kept is kept."""
+    """Save a container update; it survives power cuts."""
     kept = []
 
     def all_kept(disk, _store):
@@ -600,7 +600,7 @@ def updates(world):
         world.cut_power()
 
 
-#: Story → the states that it shows at least: none may shrink behind what the others show.
+#: Story → its minimum number of states, so that no story shrinks unnoticed.
 STORIES = {
     first_put: 36,
     large_put: 36,
@@ -643,13 +643,13 @@ def tell(story, *, unnamed=True, limit=None):
 
 @pytest.mark.parametrize("unnamed", [True, False], ids=["unnamed", "temporary-names"])
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
-def test_a_power_cut_at_any_moment_takes_nothing_acknowledged(story, unnamed):
+def test_a_power_cut_at_any_moment_loses_no_acknowledged_write(story, unnamed):
     world = tell(story, unnamed=unnamed)
     assert len(world.seen) >= min(STORIES[story], STORIES[story] * WANTED // WANTED_BY_DEFAULT)
 
 
 @pytest.mark.parametrize("unnamed", [True, False], ids=["unnamed", "temporary-names"])
-def test_a_seed_shows_the_same_states_each_time(unnamed):
+def test_a_seed_reproduces_the_same_states(unnamed):
     def states_of(seed):
         chance = Chance(seed, unnamed=unnamed)
         chance.run(12)
@@ -661,8 +661,8 @@ def test_a_seed_shows_the_same_states_each_time(unnamed):
     assert counts[0] == counts[1]
 
 
-def test_a_process_killed_at_any_moment_leaves_nothing_half_synced_to_its_successor():
-    """kill -9 in the middle of a PUT, another process goes on, and then the power fails."""
+def test_a_process_killed_at_any_moment_leaves_no_half_synced_state():
+    """SIGKILL during a PUT, then another process continues, then the power fails."""
     states = 0
     lives = 0
     while True:
@@ -691,7 +691,7 @@ def test_a_process_killed_at_any_moment_leaves_nothing_half_synced_to_its_succes
 
 
 def twin_of(key):
-    """Another object in the same suffix directory."""
+    """Return another object in the same suffix directory."""
     number = 0
     while True:
         number += 1
@@ -724,7 +724,7 @@ class Chance:
             step(self.random.choice(KEYS))
 
     def change(self, key):
-        """Something that a request does."""
+        """Make a request's change."""
         world, second, chance = self.world, self.second, self.random.random()
         body = b"%s at %d" % (key.path.obj.encode(), second)
         if chance < 0.2:
@@ -741,11 +741,11 @@ class Chance:
             world.put(key, second, body, "red")
 
     def crowd(self, _key):
-        """Several requests of one moment."""
+        """Run several concurrent requests."""
         at_once(*((self.change, key) for key in self.random.sample(KEYS, 3)))
 
     def kill(self, key):
-        """A request whose process dies on the way; what it did may be seen, and may be lost."""
+        """Kill the process during a request; its change may be visible or lost."""
         self.world.disk.lives = 1 + self.random.randrange(15)
         try:
             self.change(key)
@@ -755,29 +755,29 @@ class Chance:
         self.world.current[key] = outcome_of(self.world.store, key)
 
     def restart(self, _key):
-        """A new process on the same files."""
+        """Start a new process on the same files."""
         world = self.world
         world.disk.restart_process()
         world.store = store_on(world.disk, world.clock, world.reclaim_age_s)
 
     def hash(self, key):
-        """Replication looks at the partition."""
+        """Hash the partition, as replication does."""
         everything = self.random.random() < 0.5
         self.world.store.hashes("sda", key.partition, key.policy, list_suffixes=everything)
 
     def rest(self, _key):
-        """Long enough for the kernel to write everything."""
+        """Wait until the kernel has written everything."""
         self.world.settle()
 
     def draft(self, key):
-        """An upload that is given up."""
+        """Abort an upload."""
         draft = self.world.store.draft(key, 100)
         draft.write(b"given up")
         draft.discard()
 
 
 @pytest.mark.parametrize("unnamed", [True, False], ids=["unnamed", "temporary-names"])
-def test_random_lives_with_kills_and_a_power_cut_at_any_moment_lose_nothing(unnamed):
+def test_random_histories_with_kills_and_power_cuts_lose_nothing(unnamed):
     states, seed = 0, 0
     while states < WANTED // 2:
         seed += 1
@@ -790,7 +790,7 @@ def test_random_lives_with_kills_and_a_power_cut_at_any_moment_lose_nothing(unna
     COUNTED["chance", unnamed] = states
 
 
-def test_enough_states_were_looked_at():
+def test_enough_states_were_examined():
     total = sum(COUNTED.values())
     print(f"{total} states after power cuts in {len(COUNTED)} stories")
     if len(COUNTED) == 2 * len(STORIES) + 3:
@@ -800,8 +800,8 @@ def test_enough_states_were_looked_at():
 # --- does the simulator bite? -----------------------------------------------------------------------
 
 
-class Forgetful(SimulatedDisk):
-    """Skips the ``skip``-th sync, as code that forgets it would."""
+class SyncSkipping(SimulatedDisk):
+    """Skips the ``skip``-th sync, as faulty code would."""
 
     skip = 0
 
@@ -819,13 +819,13 @@ class Forgetful(SimulatedDisk):
 @pytest.mark.parametrize(
     "story", [first_put, overwrite, deleted, overwrites_at_once], ids=lambda story: story.__name__
 )
-def test_a_forgotten_sync_is_found_out(story):
-    """Every sync that the engine makes is needed: without it some power cut loses something."""
+def test_a_missing_sync_is_detected(story):
+    """Every sync of the engine is needed: without it some power cut loses data."""
     needed, number = [], 0
     while True:
         number += 1
         world = World(number, 60)
-        world.disk = Forgetful(TOP)
+        world.disk = SyncSkipping(TOP)
         world.store = store_on(world.disk, world.clock, world.reclaim_age_s)
         real_watch = world.watch
 

@@ -1,4 +1,4 @@
-"""How many replicas acknowledge a write, and where write affinity lets them be."""
+"""The quorum of writes, and the nodes chosen by write affinity."""
 
 import contextlib
 
@@ -9,7 +9,7 @@ from test.support.sim import POLICIES, PORTS, SimCluster, node_port
 
 
 def write_rings(folder, replicas, *, regions=1):
-    """Rings of ``replicas`` over six nodes in turn in each region."""
+    """Write rings of ``replicas`` over six nodes in each region."""
     folder.mkdir()
     rings = {kind: (kind, replicas) for kind in PORTS}
     rings |= {policy.ring_name: ("object", policy.ec.replicas) for policy in POLICIES if policy.ec}
@@ -42,7 +42,7 @@ def cluster_of(tmp_path):
 
 
 def only(sim, kind, count, *names):
-    """All but ``count`` primaries of an entity refuse connections."""
+    """Let all but ``count`` primaries of an entity refuse connections."""
     return sim.refusing(kind, *(set(range(1, 7)) - set(sim.primaries(kind, *names)[:count])))
 
 
@@ -63,7 +63,7 @@ def test_more_than_half_must_acknowledge_unless_half_is_a_quorum(cluster_of, rep
             assert sim("PUT", "/a/new").status == ((202, 201)[available == need] if accepted else 503)
         with only(sim, "account", available, "b"):
             assert sim("POST", "/b", {"x-account-meta-a": "b"}).status == (204 if accepted else 503)
-        sim.forgive()
+        sim.clear_node_errors()
 
 
 def test_write_affinity_moves_only_objects(cluster_of):
@@ -85,7 +85,7 @@ def test_write_affinity_moves_only_objects(cluster_of):
     assert set(sim.asked("object", "DELETE")) >= {*sim.primaries("object", "a", "c", "o")}
 
 
-def test_an_account_that_was_deleted_while_primaries_were_away_is_gone_to_every_verb(cluster_of):
+def test_an_account_deleted_while_primaries_were_down_is_404_for_every_method(cluster_of):
     sim = cluster_of(3, allow_account_management=True)
     with sim.refusing("account", *sim.primaries("account", "b")[1:]):
         assert (sim("PUT", "/b").status, sim("DELETE", "/b").status) == (201, 204)

@@ -1,4 +1,4 @@
-"""Reading through failures: other replicas, broken bodies, newest, tombstones."""
+"""Reads with failures: other replicas, broken bodies, X-Newest, tombstones."""
 
 import os
 import random
@@ -26,10 +26,10 @@ def put(sim, body=BODY, at=None, **headers):
 
 
 def put_only_on(sim, nodes, body, at):
-    """As if the others had missed this write."""
+    """Put an object on these nodes only, as if the others had missed the write."""
     with sim.refusing("object", *(set(range(1, 7)) - set(nodes))):
         put(sim, body, at)
-    sim.forgive()
+    sim.clear_node_errors()
     having = {n for n, names in sim.files().items() if f"{at:.5f}.data" in names}
     assert having == set(nodes), "the test has what it is about"
 
@@ -44,35 +44,35 @@ def dies(sim, after, *nodes):
 def test_one_good_replica_is_enough(sim, method, status):
     put(sim)
     bad = primaries(sim)[:2]
-    with sim.refusing("object", *bad) if status is None else sim.answering("object", status, *bad):
+    with sim.refusing("object", *bad) if status is None else sim.responding("object", status, *bad):
         answer = sim(method, "/a/c/o")
     assert answer.status == 200
     assert answer.headers["content-length"] == str(len(BODY))
     assert answer.body == (BODY if method == "GET" else b"")
 
 
-def test_busy_nodes_are_passed_over_and_asked_again_next_time(sim):
+def test_busy_nodes_are_skipped_and_used_again_next_time(sim):
     put(sim)
     busy = primaries(sim)[:2]
-    with sim.answering("object", 529, *busy):
+    with sim.responding("object", 529, *busy):
         for _ in range(30):
             assert sim("GET", "/a/c/o").body == BODY
     assert not sim.avoided("object")
 
 
-def test_no_good_replica_is_503_when_nodes_fail_and_404_when_they_know_nothing(sim):
+def test_no_good_replica_is_503_when_nodes_fail_and_404_when_none_has_the_object(sim):
     assert sim("GET", "/a/c/o").status == 404
     put(sim)
-    with sim.answering("object", 500, *range(1, 7)):
+    with sim.responding("object", 500, *range(1, 7)):
         assert sim("GET", "/a/c/o").status == 503
-    sim.forgive()
+    sim.clear_node_errors()
     with sim.refusing("object", *range(1, 7)):
         assert sim("GET", "/a/c/o").status == 503
 
 
 def test_two_failing_primaries_and_a_plain_404_are_503(sim):
     """proxy.md §10, worked: the one 404 is suppressed."""
-    with sim.answering("object", 503, *primaries(sim)[:2]):
+    with sim.responding("object", 503, *primaries(sim)[:2]):
         assert sim("GET", "/a/c/o").status == 503
 
 
@@ -82,7 +82,7 @@ def test_an_object_on_handoffs_only_is_found(sim):
     assert sim("GET", "/a/c/o").body == BODY
 
 
-def test_reads_at_the_same_time_come_from_all_replicas(sim):
+def test_concurrent_reads_use_all_replicas(sim):
     put(sim)
     for _ in range(3):
         sim.transport.requests.clear()
@@ -95,7 +95,7 @@ def test_reads_at_the_same_time_come_from_all_replicas(sim):
         assert not sim.context.streams, "nobody is thought to be sending any more"
 
 
-def test_a_read_that_goes_on_elsewhere_is_counted_where_it_goes_on(sim):
+def test_a_read_resumed_at_another_node_is_counted_there(sim):
     put(sim)
     dies(sim, 70_000, *primaries(sim)[:2])
     response = sim.open("/a/c/o")
@@ -105,7 +105,7 @@ def test_a_read_that_goes_on_elsewhere_is_counted_where_it_goes_on(sim):
 
 
 @pytest.mark.parametrize("after", [0, 1, 65536, 100_000, len(BODY) - 1])
-def test_a_read_goes_on_at_another_replica_when_one_dies(sim, after):
+def test_a_read_continues_at_another_replica_when_one_dies(sim, after):
     put(sim)
     dies(sim, after, *primaries(sim)[:2])
     for _ in range(3):
@@ -124,7 +124,7 @@ def test_a_read_goes_on_at_another_replica_when_one_dies(sim, after):
         ("bytes=0-9999999", 0, None),
     ],
 )
-def test_a_ranged_read_goes_on_with_exactly_the_rest(sim, asked, first, stop):
+def test_a_range_read_continues_with_exactly_the_rest(sim, asked, first, stop):
     put(sim)
     whole = sim("GET", "/a/c/o", {"range": asked})
     assert whole.status == 206
@@ -143,7 +143,7 @@ SPANS = [(0, 99_999), (150_000, 150_009), (290_000, 299_999)]
 
 
 def parts(boundary, spans=SPANS):
-    """The body of several ranges as every node writes it."""
+    """Return the multipart body of several ranges as every node sends it."""
     body = b""
     for start, stop in spans:
         body += f"--{boundary}\r\nContent-Type: text/plain\r\n".encode()
@@ -161,7 +161,7 @@ def get_parts(sim):
     "after", [200, 50_000, 100_115, 100_117, 100_118, 100_150, 100_230, 100_240, 110_370, 110_400]
 )
 @pytest.mark.parametrize("dying", [1, 2])
-def test_several_ranges_go_on_at_another_replica_when_one_dies(sim, after, dying):
+def test_several_ranges_continue_at_another_replica_when_one_dies(sim, after, dying):
     put(sim)
     dies(sim, after, *primaries(sim)[:dying])
     for _ in range(3):
@@ -169,11 +169,11 @@ def test_several_ranges_go_on_at_another_replica_when_one_dies(sim, after, dying
         assert (found.status, found.broke_off) == (206, None)
         assert found.headers["content-length"] == str(len(wanted))
         assert found.body == wanted
-        sim.forgive()
+        sim.clear_node_errors()
 
 
 @pytest.mark.parametrize("after", [10, 20_000])
-def test_several_ranges_that_nobody_can_go_on_with_are_cut(sim, after):
+def test_several_ranges_that_no_replica_can_continue_are_cut(sim, after):
     put(sim)
     dies(sim, after, *primaries(sim))
     found, wanted = get_parts(sim)
@@ -190,7 +190,7 @@ def test_a_read_that_every_replica_breaks_is_cut_not_completed_wrongly(sim):
     assert len(answer.body) < len(BODY)
 
 
-def test_a_read_never_goes_on_with_another_version(sim):
+def test_a_read_never_continues_with_another_version(sim):
     nodes = primaries(sim)
     older, newer = BODY, bytes(reversed(BODY))
     put_only_on(sim, nodes, older, NOW)
@@ -208,7 +208,7 @@ def test_a_read_never_goes_on_with_another_version(sim):
             assert (answer.broke_off, answer.body) == (None, newer)
 
 
-def test_newest_asks_everybody_and_takes_the_latest(sim):
+def test_x_newest_requests_all_replicas_and_returns_the_latest(sim):
     nodes = primaries(sim)
     put_only_on(sim, nodes[:2], b"old", NOW)
     put_only_on(sim, nodes[2:], b"new", NOW + 1)
@@ -222,7 +222,7 @@ def test_a_newer_tombstone_hides_older_data(sim):
     put_only_on(sim, nodes, b"old", NOW)
     with sim.refusing("object", nodes[2]):
         sim("DELETE", "/a/c/o", {"x-timestamp": f"{NOW + 1:.5f}"})
-    sim.forgive()
+    sim.clear_node_errors()
     assert nodes[2] in sim.holders()
     assert sim("GET", "/a/c/o", {"x-newest": "true"}).status == 404
     tombstones_first = [sim("GET", "/a/c/o").status for _ in range(10)]
@@ -284,7 +284,7 @@ def test_if_match_star_on_nothing_is_412(sim):
     assert sim("GET", "/a/c/o", {"if-match": "*"}).status == 412
 
 
-def test_concurrent_gets_ask_the_next_replica_while_a_slow_one_is_awaited(make_sim):
+def test_concurrent_gets_request_the_next_replica_while_a_slow_one_is_awaited(make_sim):
     sim = make_sim(concurrent_gets=True, concurrency_timeout=0.02)
     sim("PUT", "/a/c")
     put(sim)
@@ -319,14 +319,14 @@ def test_listings_come_from_any_replica_that_is_up(sim):
 def test_a_failing_container_server_makes_objects_503_not_404(sim):
     put(sim, b"x")
     sim.cache.values.clear()
-    with sim.answering("container", 503, *range(1, 7)):
+    with sim.responding("container", 503, *range(1, 7)):
         assert sim("GET", "/a/c/o").status == 503
-    sim.forgive()
+    sim.clear_node_errors()
     sim.cache.values.clear()
     assert sim("GET", "/a/c/o").status == 200
 
 
-def test_facts_are_cached_and_shared_by_requests(sim):
+def test_account_and_container_info_is_cached_and_shared_by_requests(sim):
     put(sim, b"x")
     sim("GET", "/a/c/o")
     assert sim.asked("container") == []
@@ -337,7 +337,7 @@ def test_facts_are_cached_and_shared_by_requests(sim):
 
 
 def spliced(sim, path):
-    """An object's bytes, moved through a pipe as the server would."""
+    """Return an object's bytes, spliced through a pipe as the server does."""
     request = Request("GET", f"/v1{path}", {}, env={"swift.cache": sim.cache})
     body = sim.app.handle(request).body
     source, sink = os.pipe()
@@ -353,7 +353,7 @@ def spliced(sim, path):
 
 
 @pytest.mark.parametrize("after", [None, 1, 100_000])
-def test_a_spliced_read_goes_on_at_another_replica(sim, after):
+def test_a_spliced_read_continues_at_another_replica(sim, after):
     body = os.urandom(300_000)
     sim("PUT", "/a/c/o", {}, body)
     if after is not None:
@@ -371,7 +371,7 @@ def test_a_spliced_read_that_no_replica_can_finish_is_an_error(sim):
 
 
 def spoil(sim, nodes):
-    """Damage the metadata of every object file of some nodes, which a read proves."""
+    """Damage the metadata of every object file of some nodes, so that reads quarantine them."""
     for n in nodes:
         for path in sim.root.glob(f"*{n}/**/*.data"):
             os.setxattr(path, "user.swift.metadata", b"junk")
@@ -379,7 +379,7 @@ def spoil(sim, nodes):
 
 @pytest.mark.files
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_an_object_whose_copies_are_all_put_away_by_a_request_is_unknown_to_it(sim, method):
+def test_a_request_that_quarantines_all_copies_gets_404(sim, method):
     put(sim)
     spoil(sim, range(1, 7))
     assert sim(method, "/a/c/o").status == 503
@@ -387,8 +387,8 @@ def test_an_object_whose_copies_are_all_put_away_by_a_request_is_unknown_to_it(s
 
 @pytest.mark.files
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_a_copy_that_cannot_be_read_weighs_more_than_nodes_that_never_heard_of_it(sim, method):
-    """It was acknowledged while two primaries were away, which are back now."""
+def test_an_unreadable_copy_outweighs_404s_of_other_nodes(sim, method):
+    """The object was acknowledged while two primaries were down, which are back now."""
     put_only_on(sim, [primaries(sim)[0], sim.handoffs("a", "c", "o")[0]], BODY, NOW)
     spoil(sim, range(1, 7))
     assert sim(method, "/a/c/o").status == 503

@@ -1,4 +1,4 @@
-"""The account reaper in a simulated cluster: a deleted account with all it holds is gone after it ran."""
+"""The account reaper in a simulated cluster removes deleted accounts with all their content."""
 
 import json
 import shutil
@@ -25,7 +25,7 @@ def replicators(sim, tmp_path):
 
 
 def fill(sim, account="AUTH_a", containers=2, objects=3):
-    """Containers with objects in every policy."""
+    """Create containers with objects in every policy."""
     for policy in POLICIES:
         for number in range(containers):
             container = f"/{account}/{policy.name}-{number}"
@@ -35,7 +35,7 @@ def fill(sim, account="AUTH_a", containers=2, objects=3):
 
 
 def delete_account(sim, account="AUTH_a", *numbers):
-    """As an administrator's DELETE does: every primary is told, whatever it holds."""
+    """Mark the account deleted on every primary, as an administrator's DELETE does."""
     for number in numbers or sim.primaries("account", account):
         reply = ask_account(sim, number, "DELETE", account)
         assert reply.status == 204, reply
@@ -52,7 +52,7 @@ def ask_account(sim, number, method, account="AUTH_a", query=""):
 
 
 def listed(sim, account="AUTH_a"):
-    """Node number → containers that it still lists, read from the files."""
+    """Return node number → containers that it still lists, read from the files."""
     name_hash = sim.hasher.hexdigest(account)
     found = {}
     for number in sim.primaries("account", account):
@@ -66,7 +66,7 @@ def listed(sim, account="AUTH_a"):
 
 
 def living_files(sim):
-    """Object files other than tombstones, of all policies."""
+    """Return the object files of all policies except tombstones."""
     return [
         name
         for policy in POLICIES
@@ -81,21 +81,21 @@ def assert_gone(sim, account="AUTH_a"):
     assert living_files(sim) == []
 
 
-def test_an_account_with_objects_in_every_policy_is_gone_after_its_primaries_reaped(sim, reapers):
+def test_an_account_with_objects_in_every_policy_is_reaped_completely(sim, reapers):
     fill(sim)
     delete_account(sim)
     assert living_files(sim)
     counts = reapers.run(*EVERYBODY)
     assert counts == {"accounts": 3, "containers_deleted": 8, "objects_deleted": 24}
     assert_gone(sim)
-    # Nothing is left to do, and nobody is asked.
+    # Nothing is left to do, and no request is sent.
     sim.transport.requests.clear()
     assert reapers.run(*EVERYBODY) == {}
     assert sim.transport.requests == []
     assert any("Completed pass on account AUTH_a" in line for line in reapers.log.lines)
 
 
-def test_requests_name_whom_each_node_tells(sim, reapers):
+def test_requests_name_the_nodes_to_update(sim, reapers):
     assert sim("PUT", "/AUTH_a/c", {"x-storage-policy": "ec32"}).status == 201
     assert sim("PUT", "/AUTH_a/c/o", body=b"x").status == 201
     delete_account(sim)
@@ -122,7 +122,7 @@ def test_requests_name_whom_each_node_tells(sim, reapers):
     assert {headers["x-account-override-deleted"] for headers in sent["container"].values()} == {"yes"}
 
 
-def test_living_accounts_are_left_alone(sim, reapers):
+def test_accounts_that_are_not_deleted_are_unchanged(sim, reapers):
     fill(sim, containers=1)
     fill(sim, "AUTH_b", containers=1)
     delete_account(sim, "AUTH_b")
@@ -133,9 +133,7 @@ def test_living_accounts_are_left_alone(sim, reapers):
     assert set(map(tuple, listed(sim, "AUTH_b").values())) == {()}
 
 
-def test_with_an_object_and_a_container_node_down_the_rest_goes_and_what_stays_goes_later(
-    sim, reapers, replicators
-):
+def test_reaping_continues_without_failed_nodes_and_finishes_later(sim, reapers, replicators):
     fill(sim)
     delete_account(sim)
     with sim.refusing("object", 1), sim.refusing("container", 2):
@@ -147,13 +145,13 @@ def test_with_an_object_and_a_container_node_down_the_rest_goes_and_what_stays_g
     counts = reapers.run(*EVERYBODY)
     replicators.run("account", *EVERYBODY)
     assert set(map(tuple, listed(sim).values())) == {()}
-    # What the dead object node kept has a tombstone elsewhere, which object replication brings.
+    # Objects on the dead node have tombstones on other nodes, which replication will push.
     assert set(living_files(sim)) == {
         name for policy in POLICIES for name in sim.files(policy.index).get(1, ()) if not name.endswith(".ts")
     }
 
 
-def test_an_account_node_that_was_down_does_its_share_later(sim, reapers):
+def test_an_account_node_that_was_down_reaps_its_share_later(sim, reapers):
     fill(sim)
     delete_account(sim)
     first, second, third = sim.primaries("account", "AUTH_a")
@@ -165,7 +163,7 @@ def test_an_account_node_that_was_down_does_its_share_later(sim, reapers):
     assert_gone(sim)
 
 
-def test_each_container_is_one_nodes_share(sim, reapers):
+def test_each_container_is_reaped_by_one_node(sim, reapers):
     fill(sim, containers=4, objects=0)
     delete_account(sim)
     counts = [reapers.run(number).get("containers_deleted", 0) for number in EVERYBODY]
@@ -189,7 +187,7 @@ def test_reaping_waits_for_its_delay_and_warns_when_it_takes_too_long(sim, reape
     assert_gone(sim)
 
 
-def test_a_container_that_no_replica_has_is_forgotten_by_the_account(sim, reapers):
+def test_a_container_that_no_replica_has_is_removed_from_the_account(sim, reapers):
     fill(sim, containers=1, objects=0)
     for path in sim.root.glob("node*/*/containers"):
         shutil.rmtree(path)
@@ -200,9 +198,7 @@ def test_a_container_that_no_replica_has_is_forgotten_by_the_account(sim, reaper
 
 
 @pytest.mark.parametrize("status", [None, 500, 503])
-def test_a_container_that_one_replica_lacks_is_not_forgotten_while_the_others_say_nothing(
-    sim, reapers, status
-):
+def test_a_container_that_one_replica_lacks_is_kept_while_others_do_not_respond(sim, reapers, status):
     fill(sim, containers=1, objects=0)
     kept = f"{POLICIES[0].name}-0"
     nodes = sim.primaries("container", "AUTH_a", kept)
@@ -213,17 +209,17 @@ def test_a_container_that_one_replica_lacks_is_not_forgotten_while_the_others_sa
     silent = (
         sim.refusing("container", *nodes[1:])
         if status is None
-        else sim.answering("container", status, *nodes[1:])
+        else sim.responding("container", status, *nodes[1:])
     )
     with silent:
         reapers.run(*EVERYBODY)
     assert all(kept in names for names in listed(sim).values())
 
 
-def test_an_answer_that_is_no_listing_stops_nothing(sim, reapers):
+def test_an_invalid_listing_stops_no_other_container(sim, reapers):
     fill(sim, containers=1, objects=1)
     delete_account(sim)
-    with sim.answering("container", 503, *EVERYBODY):
+    with sim.responding("container", 503, *EVERYBODY):
         counts = reapers.run(*EVERYBODY)
     assert counts["errors"] == 4
     assert counts["containers_remaining"] == 4
@@ -231,7 +227,7 @@ def test_an_answer_that_is_no_listing_stops_nothing(sim, reapers):
     assert_gone(sim)
 
 
-def test_a_broken_account_database_stops_no_other(sim, reapers):
+def test_a_damaged_account_database_stops_no_other(sim, reapers):
     fill(sim, "AUTH_a", containers=1, objects=1)
     fill(sim, "AUTH_b", containers=1, objects=1)
     for account in ("AUTH_a", "AUTH_b"):
@@ -255,7 +251,7 @@ def test_reserved_names_are_reaped_too(sim, reapers):
     assert_gone(sim)
 
 
-def test_told_to_stop_it_ends_between_objects(sim, reapers):
+def test_a_stop_request_takes_effect_between_objects(sim, reapers):
     fill(sim, containers=1, objects=5)
     delete_account(sim)
     stop = StopRequest(reapers.clock, reapers.clock.sleep)

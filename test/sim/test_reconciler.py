@@ -1,4 +1,4 @@
-"""Objects in a wrong policy come to rest in the right one; nothing is lost, nothing returns."""
+"""Objects in a wrong policy are moved to the right one; nothing is lost or resurrected."""
 
 import json
 import time
@@ -45,7 +45,7 @@ class Bench:
         self.recon = ReconFile(str(root / "recon"), "container", telemetry.log)
         self.direct = DirectClient(sim.transport, "test", NodeTimeouts(5, 5))
         self.tick = 0
-        #: What the daemon moves objects through.
+        #: The pipeline through which the daemon moves objects.
         self.pipeline = sim.app.handle
 
     def stamp(self, tick):
@@ -64,7 +64,7 @@ class Bench:
         return self.enqueue(row)
 
     def enqueue(self, row):
-        """What swift-reconciler-enqueue does; the queue's container."""
+        """Queue a row as swift-reconciler-enqueue does; return the queue's container."""
         hour, queued = entry(row, "a/c")
         target = EntityPath(".misplaced_objects", hour, queued.name)
         part, nodes = self.sim.context.rings.container.nodes(
@@ -117,7 +117,7 @@ def bench(sim, tmp_path):
     return Bench(sim, root)
 
 
-def test_an_object_moves_with_all_its_metadata_and_its_entry_goes(bench):
+def test_an_object_moves_with_its_metadata_and_its_queue_entry_is_removed(bench):
     extra = {"x-object-meta-color": "red", "content-type": "text/x", "x-object-sysmeta-a": "b"}
     bench.put("o/x", 1, b"precious", **extra)
     bench.queue("o/x", 1)
@@ -135,7 +135,7 @@ def test_an_object_moves_with_all_its_metadata_and_its_entry_goes(bench):
     assert bench.run_once() == {}
 
 
-def test_what_is_newer_in_the_right_policy_stays(bench):
+def test_a_newer_object_in_the_right_policy_stays(bench):
     bench.put("o", 1, b"old")
     bench.put("o", 2, b"new", policy=RIGHT)
     bench.queue("o", 1)
@@ -175,7 +175,7 @@ def test_the_tombstones_of_the_reconciler_itself_are_not_queued_again(bench):
     assert bench.get("o").body == b"x"
 
 
-def test_an_entry_of_an_object_in_its_own_policy_only_goes(bench):
+def test_a_queue_entry_of_an_object_in_the_right_policy_is_removed(bench):
     row = ObjectRow("o", bench.stamp(1), 0, "", "", 0, RIGHT)
     bench.put("o", 1, b"x", policy=RIGHT)
     bench.enqueue(row)
@@ -184,7 +184,7 @@ def test_an_entry_of_an_object_in_its_own_policy_only_goes(bench):
     assert bench.queued() == []
 
 
-def test_an_object_that_nobody_has_is_waited_for_and_given_up_one_day(bench):
+def test_a_missing_object_is_retried_until_the_reclaim_age(bench):
     bench.queue("o", 1)
     assert bench.run_once() == {"unavailable_source": 1}
     assert bench.queued() == ["2:/a/c/o"]
@@ -193,7 +193,7 @@ def test_an_object_that_nobody_has_is_waited_for_and_given_up_one_day(bench):
     assert any("removing queue entry" in line for line in bench.log.lines)
 
 
-def test_nothing_is_done_while_a_majority_of_the_container_is_away(bench):
+def test_nothing_is_moved_while_a_majority_of_the_container_is_down(bench):
     bench.put("o", 1, b"x")
     bench.queue("o", 1)
     primaries = bench.sim.primaries("container", "a", "c")
@@ -205,12 +205,12 @@ def test_nothing_is_done_while_a_majority_of_the_container_is_away(bench):
     assert bench.get("o").body == b"x"
 
 
-def test_a_move_that_fails_is_made_again(bench):
+def test_a_failed_move_is_retried(bench):
     bench.put("o", 1, b"x")
     bench.queue("o", 1)
-    with bench.sim.answering("object", 503, *bench.sim.primaries("object", "a", "c", "o")):
+    with bench.sim.responding("object", 503, *bench.sim.primaries("object", "a", "c", "o")):
         assert bench.run_once() == {"errors": 1}
-    bench.sim.forgive()
+    bench.sim.clear_node_errors()
     assert bench.queued() == ["2:/a/c/o"]
     assert bench.run_once() == {"success": 1}
     assert bench.get("o").body == b"x"
@@ -227,7 +227,7 @@ def test_processes_share_the_queue(bench):
     assert bench.queued() == []
 
 
-def test_old_empty_containers_of_the_queue_are_removed_and_odd_rows_left_alone(bench):
+def test_old_empty_queue_containers_are_removed_and_invalid_rows_kept(bench):
     bench.put("o", 1, b"x")
     hour = bench.queue("o", 1)
     client = InternalClient(bench.sim.app.handle, "test")

@@ -20,7 +20,7 @@ from test.support.s3_fixtures import S3Cluster
 
 DATA = b"0123456789abcdef"
 OTHER = b"another version of it"
-#: Stand for what the object says of itself, and for dates around its own.
+#: Placeholders for the object's ETag and date, and for dates around its own.
 ETAG, DATE, EARLIER, LATER = "<etag>", "<date>", "<earlier>", "<later>"
 SIX = {"range": "bytes=0-5"}
 
@@ -82,7 +82,7 @@ RANGES = [
 
 
 class Bench:
-    """An object that reads as ``DATA``, and ways to ask for it."""
+    """An object with the content ``DATA``, and requests for it."""
 
     def __init__(self, ask, path, put):
         self._ask = ask
@@ -114,7 +114,7 @@ class Bench:
 
 
 def large(sim, kind):
-    """An object of two segments, and one that is put in its place."""
+    """Put an object of two segments; return a function that replaces it."""
     links = Symlink(sim.app, SymlinkSettings())
     inner = Dlo(links, DloSettings(rate_limit_segments_per_sec=0), 1000, silent_log())
     front = FilterFixture(sim, Slo(inner, SloSettings(), sim.hasher, TypeGuesser("/none", ()), silent_log()))
@@ -177,7 +177,7 @@ def test_conditions_decide_as_the_rfc_says(sim, kind):
         if status == 200:
             assert answer.body == (DATA if method == "GET" else b""), about
         if status == 304:
-            # 15.4.5: what a 200 would have said, and no content.
+            # 15.4.5: the headers of a 200, without content.
             assert answer.headers["etag"].strip('"') == bench.etag, about
             assert answer.body == b"", about
 
@@ -193,7 +193,7 @@ def test_ranges_apply_as_the_rfc_says(sim, kind):
         if status == 206:
             first = DATA.index(body)
             shown = f"bytes {first}-{first + len(body) - 1}/{len(DATA)}"
-            # 14.4, 15.3.7.1, and 15.3.7 for what a 200 would have said.
+            # 14.4, 15.3.7.1, and 15.3.7 for the headers of a 200.
             assert answer.headers["content-range"] == shown, about
             assert answer.headers["etag"].strip('"') == bench.etag, about
             assert answer.headers["last-modified"] == bench.date, about
@@ -204,14 +204,14 @@ def test_ranges_apply_as_the_rfc_says(sim, kind):
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "s3"])
-def test_416_tells_the_length(sim, kind):
+def test_a_416_response_contains_the_length(sim, kind):
     """Section 14.4 and 15.5.17; S3 has a document instead."""
     answer = made(sim, kind)("GET", {"range": "bytes=16-"})
     assert (answer.status, answer.headers["content-range"]) == (416, f"bytes */{len(DATA)}")
 
 
 @pytest.mark.parametrize("kind", ["plain", "coded", "encrypted", "encrypted and coded", "slo", "link"])
-def test_several_ranges_of_another_version_are_the_whole_object(sim, kind):
+def test_several_ranges_of_another_version_return_the_whole_object(sim, kind):
     """Sections 14.6 and 13.1.5."""
     bench = made(sim, kind)
     several = {"range": "bytes=0-1,4-5"}
@@ -233,21 +233,21 @@ def test_a_download_that_is_resumed_never_mixes_two_versions(sim, kind):
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "s3"])
-def test_a_range_means_nothing_to_head(sim, kind):
+def test_head_ignores_range(sim, kind):
     """Section 14.2; S3 answers as to GET."""
     answer = made(sim, kind)("HEAD", {**SIX, "if-range": '"x"'})
     assert (answer.status, answer.headers["content-length"]) == (200, str(len(DATA)))
 
 
-def test_a_head_of_s3_keeps_to_if_range(sim):
+def test_an_s3_head_respects_if_range(sim):
     bench = made(sim, "s3")
     for if_range, status, length in ((f'"{ETAG}"', 206, "6"), ('"x"', 200, "16")):
         answer = bench("HEAD", {**SIX, "if-range": if_range})
         assert (answer.status, answer.headers["content-length"]) == (status, length)
 
 
-def test_nodes_that_ignore_if_range_are_asked_again(sim):
-    """Object servers obey the range alone, as those of the peer do."""
+def test_nodes_that_ignore_if_range_get_a_second_request(sim):
+    """Object servers evaluate Range but ignore If-Range, as those of the peer do."""
     bench = made(sim, "plain")
     sim.transport.requests.clear()
     assert bench("GET", {**SIX, "if-range": f'"{ETAG}"'}).body == DATA[:6]

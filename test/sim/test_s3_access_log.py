@@ -1,4 +1,4 @@
-"""From a request and its answer to the line of its bucket's access log."""
+"""Requests to a bucket and their lines in its access log."""
 
 import re
 import time
@@ -26,7 +26,7 @@ def logged(sim):
 
 
 def lines(s3, wanted):
-    """The lines that were stored, once there are so many."""
+    """Wait for the wanted number of lines and return them."""
     end = time.monotonic() + 5
     found = []
     while len(found) < wanted and time.monotonic() < end:
@@ -60,7 +60,7 @@ def test_a_refusal_is_logged_with_its_code(logged):
     assert (line[9], line[10]) == ("404", "NoSuchKey")
 
 
-def test_who_signed_wrongly_writes_nothing_into_somebodys_log(logged):
+def test_a_request_with_an_invalid_signature_is_not_logged(logged):
     logged("GET", "/bucket/key", secret="wrong")
     logged("PUT", "/bucket/key", {}, b"1")
     operations = [line[6] for line in lines(logged, 1)]

@@ -1,4 +1,4 @@
-"""Objects of another storage class than their bucket's: their bytes are elsewhere, and come first."""
+"""Objects of another storage class than their bucket: their bytes are stored first, in another container."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def s3(sim):
     return world
 
 
-def test_an_object_of_another_class_reads_as_any(s3):
+def test_an_object_of_another_class_is_read_like_any_other(s3):
     put = s3("PUT", "/bucket/key", {**COLD, "content-type": "text/x", "x-amz-meta-m": "1"}, DATA)
     got = s3("GET", "/bucket/key")
     assert (got.body, got.headers["etag"]) == (DATA, put.headers["etag"])
@@ -33,7 +33,7 @@ def test_an_object_of_another_class_reads_as_any(s3):
     assert len(s3.names("bucket+COLD+segments")) == 1
 
 
-def test_its_bytes_go_with_it(s3):
+def test_deleting_an_object_of_another_class_deletes_its_bytes(s3):
     s3("PUT", "/bucket/key", COLD, DATA)
     assert s3("DELETE", "/bucket/key").status == 204
     assert s3("GET", "/bucket/key").code == "NoSuchKey"
@@ -42,22 +42,22 @@ def test_its_bytes_go_with_it(s3):
 
 
 @pytest.mark.parametrize("name", ["ODD", "cold!", "GLACIER", "\u00e9", "x" * 3000])
-def test_a_class_that_there_is_not_stores_nothing(s3, name):
+def test_an_unknown_storage_class_stores_nothing(s3, name):
     answer = s3("PUT", "/bucket/key", {"x-amz-storage-class": name.encode().decode("latin-1")}, DATA)
     assert answer.code in ("InvalidStorageClass", "SignatureDoesNotMatch")
     assert s3.names("bucket") == []
 
 
 @pytest.mark.parametrize(("headers", "status"), [({"if-match": '"0"'}, 404), ({"if-none-match": "*"}, 412)])
-def test_bytes_of_what_was_refused_are_withdrawn(s3, headers, status):
+def test_bytes_of_a_refused_upload_are_removed(s3, headers, status):
     if status == 412:
         s3("PUT", "/bucket/key", {}, b"there")
     assert s3("PUT", "/bucket/key", {**COLD, **headers}, DATA).status == status
     assert s3.names("bucket+COLD+segments") == []
 
 
-def test_bytes_that_may_be_an_object_stay(s3):
-    """After a 5xx nobody knows whether the manifest was stored."""
+def test_bytes_of_an_upload_with_an_unknown_outcome_are_kept(s3):
+    """After a 5xx the manifest may have been stored."""
     s3.bottom.instead = lambda request: (
         error_response(503)
         if request.method == "PUT" and request.entity.path[1:] == ("bucket", "key")
@@ -67,7 +67,7 @@ def test_bytes_that_may_be_an_object_stay(s3):
     assert len(s3.names("bucket+COLD+segments")) == 1
 
 
-def test_a_bucket_goes_with_the_containers_of_all_classes(s3):
+def test_deleting_a_bucket_deletes_the_containers_of_all_classes(s3):
     s3("PUT", "/bucket/key", COLD, DATA)
     s3("DELETE", "/bucket/key")
     assert s3("DELETE", "/bucket").status == 204

@@ -1,4 +1,4 @@
-"""Buckets: made, looked at and removed."""
+"""Buckets: creation, HEAD and deletion."""
 
 import pytest
 
@@ -11,7 +11,7 @@ def located(text):
     ).encode()
 
 
-def test_a_bucket_is_there_once_it_was_made(s3):
+def test_a_bucket_exists_after_its_creation(s3):
     assert s3("HEAD", "/other").status == 404
     answer = s3("PUT", "/other")
     assert (answer.status, answer.headers["location"]) == (200, "/other")
@@ -20,12 +20,12 @@ def test_a_bucket_is_there_once_it_was_made(s3):
 
 
 @pytest.mark.parametrize("text", ["eu-west-1", "us-east-1:NONE", ":NONE", ":", "x" * 5000])
-def test_a_bucket_is_made_in_no_other_place(s3, text):
+def test_a_bucket_in_another_region_is_refused(s3, text):
     assert s3("PUT", "/other", {}, located(text)).code == "InvalidLocationConstraint"
     assert s3("HEAD", "/other").status == 404
 
 
-def test_the_region_without_a_name_has_none_in_documents(s3):
+def test_the_default_region_is_empty_in_documents(s3):
     assert s3("PUT", "/other", {}, located("us-east-1")).status == 200
     assert s3("GET", "/other?location").tree.text is None
 
@@ -41,12 +41,12 @@ def test_the_region_without_a_name_has_none_in_documents(s3):
         ({"x-amz-acl": "odd"}, "InvalidArgument"),
     ],
 )
-def test_wishes_for_a_bucket_that_make_no_sense_make_none(s3, headers, code):
+def test_invalid_bucket_creations_create_nothing(s3, headers, code):
     assert s3("PUT", "/other", headers).code == code
     assert s3("HEAD", "/other").status == 404
 
 
-def test_the_tags_of_a_new_bucket_are_its_own(s3):
+def test_a_new_bucket_has_the_requested_tags(s3):
     document = (
         b"<CreateBucketConfiguration><Tags><Tag><Key>k</Key><Value>v</Value></Tag></Tags>"
         b"</CreateBucketConfiguration>"
@@ -55,7 +55,7 @@ def test_the_tags_of_a_new_bucket_are_its_own(s3):
     assert s3("GET", "/other?tagging").texts("Value") == ["v"]
 
 
-def test_what_has_something_in_it_stays(s3):
+def test_a_bucket_that_is_not_empty_cannot_be_deleted(s3):
     s3("PUT", "/bucket/key", {}, b"")
     answer = s3("DELETE", "/bucket")
     assert (answer.status, answer.code) == (409, "BucketNotEmpty")
@@ -75,14 +75,14 @@ def test_a_bucket_whose_versions_are_hidden_is_not_empty(s3):
     assert s3("DELETE", "/bucket").status == 204
 
 
-def test_the_parts_of_uploads_that_never_ended_go_with_it(s3):
+def test_deleting_a_bucket_deletes_the_parts_of_incomplete_uploads(s3):
     upload = Multipart(s3)
     upload.part(1, b"part")
     assert s3("DELETE", "/bucket").status == 204
     assert s3.sim("HEAD", "/AUTH_test/bucket+segments").status == 404
 
 
-def test_a_removal_that_broke_off_is_ended_by_the_next(s3):
+def test_an_interrupted_deletion_is_completed_by_the_next(s3):
     Multipart(s3).part(1, b"part")
     assert s3.sim("DELETE", "/AUTH_test/bucket").status == 204
     assert s3("DELETE", "/bucket").code == "NoSuchBucket"

@@ -1,4 +1,4 @@
-"""ListBuckets: what is a bucket, in pages."""
+"""ListBuckets: owners, pages, and containers that are no buckets."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def test_buckets_are_listed_with_their_owner(many):
     assert answer.texts("ID") == ["test:tester"]
 
 
-def test_a_page_goes_on_where_the_last_one_ended(many):
+def test_a_page_continues_after_the_previous_one(many):
     first = many("GET", "/?max-buckets=2&prefix=aa")
     assert (first.texts("Name"), first.texts("Prefix")) == (["aa1", "aa2"], ["aa"])
     [token] = first.texts("ContinuationToken")
@@ -26,24 +26,24 @@ def test_a_page_goes_on_where_the_last_one_ended(many):
     assert (rest.texts("Name"), rest.texts("ContinuationToken")) == (["aa3"], [])
 
 
-def test_a_page_that_is_just_full_is_the_last(many):
+def test_a_last_page_that_is_exactly_full_has_no_token(many):
     assert many("GET", "/?max-buckets=5").texts("ContinuationToken") == []
 
 
-def test_containers_that_are_no_buckets_are_not_shown_and_take_no_place(many):
+def test_containers_that_are_no_buckets_are_not_listed_or_counted(many):
     for name in ("AA", "a", "aa%2Bsegments", "aa_1"):
         assert many.sim("PUT", f"/AUTH_test/{name}").status == 201
     assert many("GET", "/?max-buckets=5").texts("Name") == ["aa1", "aa2", "aa3", "bucket", "zz1"]
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "x", "1.5", "%D9%A1", "9" * 5000])
-def test_a_page_has_a_size(s3, text):
+def test_an_invalid_page_size_is_refused(s3, text):
     answer = s3("GET", f"/?max-buckets={text}")
     assert answer.code == "InvalidArgument"
 
 
 @pytest.mark.parametrize("query", ["prefix=%ff", "continuation-token=%ff"])
-def test_what_is_no_text_is_refused(s3, query):
+def test_parameters_with_invalid_utf_8_are_refused(s3, query):
     assert s3("GET", f"/?{query}").code == "InvalidArgument"
 
 
@@ -62,7 +62,7 @@ def owners(sim):
     return make
 
 
-def test_buckets_are_those_of_their_owner_for_administrators_too(owners):
+def test_administrators_list_only_their_own_buckets(owners):
     s3 = owners(check_bucket_owner="true")
     assert s3("GET", "/").texts("Name") == ["mine1", "mine2", "mine3"]
     assert s3("GET", "/", **SECOND).texts("Name") == ["mine2x"]
@@ -96,7 +96,7 @@ def test_without_s3_acl_only_rights_in_the_account_count(sim):
     assert s3("GET", "/", **OTHER).code == "AccessDenied"
 
 
-def test_a_page_of_buckets_costs_what_it_answers(s3):
+def test_the_cost_of_a_page_of_buckets_depends_on_its_size(s3):
     for number in range(200):
         s3.sim("PUT", f"/AUTH_test/b{number:03}")
     rows = []

@@ -1,4 +1,4 @@
-"""Completing uploads in parts: which parts are taken, what becomes of them, and what is said of bad ones."""
+"""CompleteMultipartUpload: parts, resulting objects, and errors for invalid parts."""
 
 import zlib
 from base64 import b64encode
@@ -25,7 +25,7 @@ def sum_of(data):
     return b64encode(zlib.crc32(data).to_bytes(4, "big")).decode()
 
 
-def test_the_parts_become_one_object_with_what_the_beginning_said_of_it(s3, upload):
+def test_the_parts_become_one_object_with_the_metadata_of_the_initiation(s3, upload):
     answer = upload.complete((1, ONE), (2, TWO))
     assert (answer.status, answer.texts("ETag")) == (200, [f'"{WHOLE_ETAG}"'])
     assert answer.texts("Location") == ["http://h/bucket/key"]
@@ -35,7 +35,7 @@ def test_the_parts_become_one_object_with_what_the_beginning_said_of_it(s3, uplo
     assert sorted(s3.names("bucket+segments")) == [f"key/{upload.id}/1", f"key/{upload.id}/2"]
 
 
-def test_who_repeats_a_completion_hears_the_same(s3, upload):
+def test_a_repeated_completion_gets_the_same_response(s3, upload):
     upload.complete((1, ONE), (2, TWO))
     again = upload.complete((1, ONE), (2, TWO))
     assert (again.status, again.texts("ETag")) == (200, [f'"{WHOLE_ETAG}"'])
@@ -47,7 +47,7 @@ def test_parts_may_be_left_out(s3, upload):
     assert s3("GET", "/bucket/key").body == TWO
 
 
-def test_a_part_counts_as_it_was_sent_last(s3, upload):
+def test_the_last_upload_of_a_part_is_used(s3, upload):
     assert upload.part(2, b"other").status == 200
     assert upload.complete((1, ONE), (2, TWO)).code == "InvalidPart"
     assert upload.complete((1, ONE), (2, b"other")).status == 200
@@ -72,13 +72,13 @@ def test_a_part_counts_as_it_was_sent_last(s3, upload):
         ((), "MalformedXML"),
     ],
 )
-def test_parts_that_are_none_make_no_object_and_leave_the_upload(s3, upload, parts, code):
+def test_invalid_parts_create_no_object_and_keep_the_upload(s3, upload, parts, code):
     assert upload.complete(*parts).code == code
     assert s3("GET", "/bucket/key").code == "NoSuchKey"
     assert upload.complete((1, ONE), (2, TWO)).status == 200
 
 
-def test_only_the_last_part_may_be_small(sim):
+def test_only_the_last_part_can_be_small(sim):
     from test.support.s3_fixtures import S3Cluster
 
     s3 = S3Cluster(sim, min_segment_size="8")
@@ -94,24 +94,24 @@ def test_only_the_last_part_may_be_small(sim):
     "document",
     ["", "<a/>", "<CompleteMultipartUpload>", "<CompleteMultipartUpload><Part/></CompleteMultipartUpload>"],
 )
-def test_a_document_that_is_none_is_malformed(upload, document):
+def test_an_invalid_document_is_malformed_xml(upload, document):
     assert upload.send(document).code in ("MalformedXML", "InvalidRequest", "MissingRequestBodyError")
 
 
 @pytest.mark.parametrize("upload_id", ["bm9uZQ==", "%00", "x" * 2000, "..", "a%2Fb"])
-def test_an_upload_that_there_is_not_is_told(s3, upload, upload_id):
+def test_an_unknown_upload_is_reported(s3, upload, upload_id):
     upload.id = upload_id
     assert upload.complete((1, ONE)).code in ("NoSuchUpload", "InvalidURI", "InvalidArgument")
 
 
 @pytest.mark.parametrize(("size", "ok"), [(16, True), (15, False), (0, False), ("-1", False), ("x", False)])
-def test_the_object_is_held_to_the_size_that_it_is_said_to_have(s3, upload, size, ok):
+def test_the_announced_size_of_the_object_is_verified(s3, upload, size, ok):
     answer = upload.complete((1, ONE), (2, TWO), headers={"x-amz-mp-object-size": str(size)})
     assert (answer.status == 200) if ok else (answer.code == "InvalidRequest", "MissingRequestBodyError")
     assert s3("HEAD", "/bucket/key").status == (200 if ok else 404)
 
 
-def test_conditions_are_those_of_the_object(s3, upload):
+def test_conditions_refer_to_the_object(s3, upload):
     s3("PUT", "/bucket/key", {}, b"there already")
     parts = (1, ONE), (2, TWO)
     assert upload.complete(*parts, headers={"if-none-match": "*"}).code == "PreconditionFailed"
@@ -130,7 +130,7 @@ def summed(s3, kind="FULL_OBJECT"):
     return upload
 
 
-def test_the_checksum_of_all_comes_from_those_of_the_parts(s3):
+def test_the_objects_checksum_is_computed_from_those_of_the_parts(s3):
     answer = summed(s3).complete((1, ONE), (2, TWO))
     assert answer.texts("ChecksumCRC32") == [sum_of(ONE + TWO)]
     head = s3("HEAD", "/bucket/key", {"x-amz-checksum-mode": "ENABLED"}).headers
@@ -148,7 +148,7 @@ def test_the_checksum_of_all_comes_from_those_of_the_parts(s3):
         ({"x-amz-checksum-crc32": sum_of(ONE + TWO), "x-amz-checksum-sha1": "x"}, "InvalidRequest"),
     ],
 )
-def test_a_checksum_that_is_not_the_objects_makes_none(s3, headers, code):
+def test_a_wrong_checksum_creates_no_object(s3, headers, code):
     upload = summed(s3)
     assert upload.complete((1, ONE), (2, TWO), headers=headers).code == code
     assert s3("HEAD", "/bucket/key").status == 404
@@ -177,8 +177,8 @@ def test_a_composite_checksum_needs_that_of_each_part(s3, more, code):
     assert done.texts("ChecksumCRC32") == [f"{composite}-1"]
 
 
-def test_an_upload_whose_marker_stays_is_complete_all_the_same(s3, upload):
-    """Whoever dies between the object and the marker has completed it; the next says the same."""
+def test_an_upload_whose_marker_remains_is_complete(s3, upload):
+    """A completion that dies after storing the object is complete; a repetition gets the same response."""
     upload.complete((1, ONE), (2, TWO))
     assert s3.sim("PUT", f"/AUTH_test/bucket+segments/key/{upload.id}").status == 201
     assert upload.complete((1, ONE), (2, TWO)).texts("ETag") == [f'"{WHOLE_ETAG}"']
@@ -186,7 +186,7 @@ def test_an_upload_whose_marker_stays_is_complete_all_the_same(s3, upload):
 
 
 @pytest.mark.parametrize("headers", [None, CRC])
-def test_each_part_is_looked_at_once(s3, headers):
+def test_each_part_is_checked_once(s3, headers):
     made = Multipart(s3, headers=headers)
     parts = [(number, bytes([number]) * 10) for number in range(1, 6)]
     for number, body in parts:

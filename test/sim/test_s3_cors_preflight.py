@@ -1,4 +1,4 @@
-"""What browsers ask before a signed request, and what they are told of the answer."""
+"""CORS preflight requests before signed requests, and CORS headers of responses."""
 
 import pytest
 
@@ -31,17 +31,17 @@ def test_an_origin_of_the_configuration_may_send_signed_requests(open_):
 
 
 @pytest.mark.parametrize("origin", ["http://c.example", "http://a.example.evil", "", "null"])
-def test_others_may_not(open_, origin):
+def test_other_origins_are_refused(open_, origin):
     answer = open_.raw("OPTIONS", "/bucket/key", {**SIGNED, "origin": origin})
     assert answer.status == 401 and "access-control-allow-origin" not in answer.headers
 
 
-def test_a_question_about_a_signed_link_is_one_too(open_):
+def test_preflight_requests_for_presigned_urls_are_served(open_):
     assert open_.raw("OPTIONS", "/bucket/key" + LINK, ASK).status == 200
     assert open_.raw("OPTIONS", "/bucket/key?AWSAccessKeyId=a", ASK).status == 200
 
 
-def test_the_rules_of_a_bucket_count_first(s3):
+def test_the_rules_of_a_bucket_take_precedence(s3):
     assert s3("PUT", "/bucket?cors", {}, rules()).status == 200
     answer = s3.raw("OPTIONS", "/bucket/key" + LINK, ASK)
     assert (answer.status, answer.headers["access-control-allow-origin"]) == (200, "http://a.example")
@@ -61,7 +61,7 @@ def test_the_rules_of_a_bucket_count_first(s3):
     ],
     ids=["expired", "expired v2", "wrong v2", "unknown key"],
 )
-def test_a_refused_link_can_be_read_by_the_scripts_of_the_buckets_origins(s3, query):
+def test_errors_of_presigned_urls_are_readable_for_allowed_origins(s3, query):
     s3("PUT", "/bucket?cors", {}, rules(method="GET"))
     answer = s3.raw("GET", f"/bucket/key?{query}", {"origin": "http://a.example"})
     assert answer.status == 403 and answer.code
@@ -70,7 +70,7 @@ def test_a_refused_link_can_be_read_by_the_scripts_of_the_buckets_origins(s3, qu
     assert other.status == 403 and "access-control-allow-origin" not in other.headers
 
 
-def test_the_answer_itself_says_what_the_rules_say(s3):
+def test_actual_responses_have_the_headers_of_the_rules(s3):
     s3("PUT", "/bucket?cors", {}, rules(method="GET"))
     answer = s3("GET", "/bucket/nothing", {"origin": "http://a.example"})
     assert answer.code == "NoSuchKey"

@@ -1,4 +1,4 @@
-"""Buckets with rules for other origins are found by their name, whoever has them."""
+"""Buckets with CORS rules are found by their name in any account."""
 
 from swift.s3.config.cors import REGISTRY_ACCOUNT, REGISTRY_CONTAINER
 from test.sim.test_s3_cors_preflight import ASK, SIGNED, rules
@@ -8,7 +8,7 @@ def registered(s3):
     return s3.sim("GET", f"/{REGISTRY_ACCOUNT}/{REGISTRY_CONTAINER}").body
 
 
-def test_a_bucket_is_registered_as_long_as_it_has_rules(s3):
+def test_a_bucket_is_registered_while_it_has_rules(s3):
     assert s3("PUT", "/bucket?cors", {}, rules()).status == 200
     assert b"bucket/AUTH_test" in registered(s3)
     assert s3("DELETE", "/bucket?cors").status == 204
@@ -16,13 +16,13 @@ def test_a_bucket_is_registered_as_long_as_it_has_rules(s3):
     assert s3("DELETE", "/bucket?cors").status == 204
 
 
-def test_a_question_without_a_key_finds_the_rules(s3):
+def test_a_preflight_request_finds_the_rules_of_its_bucket(s3):
     s3("PUT", "/bucket?cors", {}, rules())
     answer = s3.raw("OPTIONS", "/bucket/key", SIGNED)
     assert (answer.status, answer.headers["access-control-allow-origin"]) == (200, "http://a.example")
 
 
-def test_a_change_is_seen_at_once(s3):
+def test_a_change_of_rules_takes_effect_at_once(s3):
     assert s3.raw("OPTIONS", "/bucket/key", SIGNED).headers.get("access-control-allow-origin") is None
     s3("PUT", "/bucket?cors", {}, rules())
     assert s3.raw("OPTIONS", "/bucket/key", SIGNED).status == 200
@@ -30,7 +30,7 @@ def test_a_change_is_seen_at_once(s3):
     assert "access-control-allow-origin" not in s3.raw("OPTIONS", "/bucket/key", SIGNED).headers
 
 
-def test_what_is_registered_in_vain_allows_nothing(s3):
+def test_a_stale_registration_allows_nothing(s3):
     s3.sim("PUT", f"/{REGISTRY_ACCOUNT}/{REGISTRY_CONTAINER}")
     s3.sim("PUT", f"/{REGISTRY_ACCOUNT}/{REGISTRY_CONTAINER}/bucket/AUTH_other")
     answer = s3.raw("OPTIONS", "/bucket/key", ASK)

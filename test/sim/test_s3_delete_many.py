@@ -1,4 +1,4 @@
-"""DeleteObjects: many at once, each with an answer of its own."""
+"""DeleteObjects: many keys in one request, each with its own result."""
 
 from base64 import b64encode
 from hashlib import md5
@@ -26,13 +26,13 @@ def full(s3):
     return s3
 
 
-def test_each_is_told_of_in_the_order_of_the_document_whether_it_was_there_or_not(full):
+def test_each_key_is_reported_in_document_order_even_if_missing(full):
     answer = delete(full, named("b", "nothing", "a"))
     assert (answer.status, answer.texts("Key")) == (200, ["b", "nothing", "a"])
     assert full.names("bucket") == ["c"]
 
 
-def test_who_wants_quiet_hears_of_errors_only(full):
+def test_quiet_mode_reports_only_errors(full):
     answer = delete(full, named("a", "k" * 1025, quiet=True))
     assert answer.texts("Deleted") == [] and answer.texts("Code") == ["KeyTooLongError"]
     assert full.names("bucket") == ["b", "c"]
@@ -46,7 +46,7 @@ def test_who_wants_quiet_hears_of_errors_only(full):
         ("<LastModifiedTime>x</LastModifiedTime>", "NotImplemented"),
     ],
 )
-def test_conditions_that_are_not_met_or_not_known_keep_the_object(full, more, code):
+def test_failed_or_unknown_conditions_keep_the_object(full, more, code):
     assert delete(full, named("a", more=more)).texts("Code") == [code]
     assert "a" in full.names("bucket")
     assert delete(full, named("a", more=f"<ETag>{md5(b'a').hexdigest()}</ETag>")).texts("Code") == []
@@ -68,12 +68,12 @@ def test_conditions_that_are_not_met_or_not_known_keep_the_object(full, more, co
         (f"<!DOCTYPE a [<!ENTITY e 'a'>]>{named('&e;')}", {}, "MalformedXML"),
     ],
 )
-def test_a_document_that_is_not_good_deletes_nothing(full, document, headers, code):
+def test_an_invalid_document_deletes_nothing(full, document, headers, code):
     assert delete(full, document, headers).code == code
     assert full.names("bucket") == ["a", "b", "c"]
 
 
-def test_there_are_only_so_many_at_once(sim):
+def test_the_number_of_keys_is_limited(sim):
     s3 = S3Cluster(sim, max_multi_delete_objects="2")
     s3("PUT", "/bucket")
     s3("PUT", "/bucket/a", {}, b"")
@@ -82,12 +82,12 @@ def test_there_are_only_so_many_at_once(sim):
     assert delete(s3, named("a", "b")).status == 200
 
 
-def test_a_bucket_that_there_is_not_is_told_once(s3):
+def test_a_missing_bucket_is_reported_once(s3):
     s3("DELETE", "/bucket")
     assert delete(s3, named("a")).code == "NoSuchBucket"
 
 
-def test_keys_come_back_as_they_were_sent(s3):
+def test_keys_are_returned_as_they_were_sent(s3):
     keys = "&lt;&amp;>", "ü", "a b/c"
     for path in ("%3C%26%3E", "%C3%BC", "a%20b/c"):
         assert s3("PUT", f"/bucket/{path}", {}, b"").status == 200
@@ -95,7 +95,7 @@ def test_keys_come_back_as_they_were_sent(s3):
     assert s3.names("bucket") == []
 
 
-def test_versions_are_named_and_markers_told(full):
+def test_versions_are_deleted_by_id_and_markers_reported(full):
     full.versioning("bucket", "Enabled")
     [marker] = delete(full, named("a")).texts("DeleteMarkerVersionId")
     assert full("GET", "/bucket/a").code == "NoSuchKey"

@@ -1,4 +1,4 @@
-"""Keys that customers bring: what they encrypt is read with them and with nothing else."""
+"""Server-side encryption with customer keys: objects are readable only with their key."""
 
 from base64 import b64encode
 from hashlib import md5
@@ -30,7 +30,7 @@ def sealed(s3):
     return s3
 
 
-def test_what_is_stored_is_neither_the_bytes_nor_the_key(sealed):
+def test_neither_plain_bytes_nor_keys_are_stored(sealed):
     stored = sealed.sim("GET", "/AUTH_test/bucket/key")
     assert len(stored.body) == len(DATA) and stored.body[:64] != DATA[:64]
     told = str(stored.headers)
@@ -40,7 +40,7 @@ def test_what_is_stored_is_neither_the_bytes_nor_the_key(sealed):
 
 
 @pytest.mark.parametrize("span", [(0, 0), (15, 17), (16, 4000), (8999, 8999)])
-def test_any_range_is_that_of_the_plain_bytes(sealed, span):
+def test_ranges_refer_to_the_plain_bytes(sealed, span):
     first, last = span
     answer = sealed("GET", "/bucket/key", {**KEY, "range": f"bytes={first}-{last}"})
     assert (answer.status, answer.body) == (206, DATA[first : last + 1])
@@ -50,7 +50,7 @@ def test_any_range_is_that_of_the_plain_bytes(sealed, span):
     ("headers", "code"),
     [({}, "InvalidRequest"), (OTHER, "AccessDenied"), (dict([*KEY.items()][:2]), "InvalidArgument")],
 )
-def test_without_its_key_it_is_not_read_nor_told_of(sealed, headers, code):
+def test_get_and_head_need_the_customer_key(sealed, headers, code):
     assert sealed("GET", "/bucket/key", headers).code == code
     assert sealed("HEAD", "/bucket/key", headers).status in (400, 403)
     assert (
@@ -58,7 +58,7 @@ def test_without_its_key_it_is_not_read_nor_told_of(sealed, headers, code):
     )
 
 
-def test_what_no_key_encrypted_is_not_asked_for_with_one(s3):
+def test_a_customer_key_is_refused_for_objects_encrypted_without_one(s3):
     s3("PUT", "/bucket/plain", {}, b"x")
     assert s3("GET", "/bucket/plain", KEY).code == "InvalidRequest"
 
@@ -79,7 +79,7 @@ CIPHER_NAME = "x-amz-server-side-encryption-customer-"
         ({"content-md5": b64encode(md5(DATA).digest()).decode()}, "NotImplemented"),
     ],
 )
-def test_a_key_that_makes_no_sense_stores_nothing(s3, change, code):
+def test_an_invalid_customer_key_stores_nothing(s3, change, code):
     assert s3("PUT", "/bucket/key", {**KEY, **change}, DATA).code == code
     assert s3("POST", "/bucket/key?uploads", {**KEY, **change}).status >= 400 or code == "NotImplemented"
     assert s3.names("bucket") == []
@@ -118,7 +118,7 @@ def parts(s3):
 
 
 @pytest.mark.parametrize("span", [(0, 182), (99, 100), (100, 132), (0, 0), (120, 150), (182, 182)])
-def test_any_range_over_parts_is_that_of_the_plain_bytes(parts, span):
+def test_ranges_across_parts_refer_to_the_plain_bytes(parts, span):
     first, last = span
     whole = b"".join(PIECES)
     assert parts("GET", "/bucket/key", KEY).body == whole
@@ -129,14 +129,14 @@ def test_any_range_over_parts_is_that_of_the_plain_bytes(parts, span):
     assert parts("GET", "/bucket/key", OTHER).code == "AccessDenied"
 
 
-def test_a_part_comes_with_the_key_of_its_upload(s3):
+def test_a_part_needs_the_key_of_its_upload(s3):
     upload, plain = Multipart(s3, headers=KEY), Multipart(s3, "/bucket/plain")
     for made, headers in ((upload, {}), (upload, OTHER), (plain, KEY)):
         assert made.part(1, b"x", headers).code == "InvalidRequest"
     assert len(s3.names("bucket+segments")) == 2
 
 
-def test_a_part_that_is_gone_breaks_the_download_and_gives_no_wrong_bytes(parts):
+def test_a_missing_part_breaks_the_download_without_wrong_bytes(parts):
     [last] = [name for name in parts.names("bucket+segments") if name.endswith("/3")]
     assert parts.sim("DELETE", f"/AUTH_test/bucket+segments/{last}").status == 204
     answer = parts("GET", "/bucket/key", KEY)
@@ -146,7 +146,7 @@ def test_a_part_that_is_gone_breaks_the_download_and_gives_no_wrong_bytes(parts)
 # --- answered as if a filter encrypted ----------------------------------------------------------------
 
 
-def test_aes256_is_answered_where_an_option_says_so(sim):
+def test_responses_report_aes256_where_an_option_enables_it(sim):
     s3 = S3Cluster(sim, Features(encryption=True), accept_aes256="true")
     s3("PUT", "/bucket")
     header = {"x-amz-server-side-encryption": "AES256"}
@@ -158,7 +158,7 @@ def test_aes256_is_answered_where_an_option_says_so(sim):
     assert s3("PUT", "/bucket/k", wrong, b"x").code == "NotImplemented"
 
 
-def test_where_nothing_is_encrypted_nobody_is_told_so(s3):
+def test_responses_report_no_encryption_where_nothing_is_encrypted(s3):
     header = {"x-amz-server-side-encryption": "AES256"}
     assert s3("PUT", "/bucket/k", header, b"x").code == "NotImplemented"
     assert s3("GET", "/bucket/k").code == "NoSuchKey"

@@ -1,4 +1,4 @@
-"""Lifecycles carried out over the simulated cluster, through the pipeline that their daemon has."""
+"""Lifecycle expiration over the simulated cluster, through the daemon's pipeline."""
 
 import time
 
@@ -18,7 +18,7 @@ def bench(sim, tmp_path):
 TAG = {fields.TRANSIENT_S3_TAGGING: "k=v"}
 
 
-def test_objects_end_whose_name_size_and_tags_a_rule_is_about(bench):
+def test_objects_expire_whose_name_size_and_tags_match_a_rule(bench):
     bench.set_rules(
         LifecycleRule("r", prefix="p/", size_greater_than=1, tags=(("k", "v"),), days=1),
         LifecycleRule("t", prefix="tmp/", date=86400),
@@ -37,14 +37,14 @@ def test_objects_end_whose_name_size_and_tags_a_rule_is_about(bench):
     assert counts == {"buckets": 1, "objects.ended": 2, "objects.kept": 2}
 
 
-def test_nothing_ends_before_its_day(bench):
+def test_nothing_expires_before_its_date(bench):
     bench.set_rules(LifecycleRule("r", days=40_000))
     bench.put("o")
     assert bench.run_once() == {"buckets": 1}
     assert bench.names() == ["o"]
 
 
-def test_a_rule_that_is_off_ends_nothing(bench):
+def test_a_disabled_rule_expires_nothing(bench):
     bench.set_rules(LifecycleRule("r", is_enabled=False, days=1))
     bench.put("o")
     bench.run_once()
@@ -52,7 +52,7 @@ def test_a_rule_that_is_off_ends_nothing(bench):
 
 
 @pytest.mark.parametrize("body", [b"new", b"old"])
-def test_an_object_that_was_written_again_meanwhile_stays(bench, body):
+def test_an_object_overwritten_during_the_pass_is_kept(bench, body):
     bench.set_rules(LifecycleRule("r", days=1))
     bench.put("o", b"old")
     handle = bench.pipeline.handle
@@ -68,7 +68,7 @@ def test_an_object_that_was_written_again_meanwhile_stays(bench, body):
     assert bench.sim("GET", "/a/b/o").body == body
 
 
-def test_a_large_object_takes_its_parts_along(bench):
+def test_a_large_object_expires_with_its_parts(bench):
     bench.set_rules(LifecycleRule("r", prefix="big", days=1))
     bench.put_large("big")
     bench.put_large("stays")
@@ -77,7 +77,7 @@ def test_a_large_object_takes_its_parts_along(bench):
     assert bench.names(SEGMENTS) == ["stays/up/1", "stays/up/2"]
 
 
-def test_where_versions_are_kept_a_current_one_only_gets_a_mark(bench):
+def test_an_expired_current_version_gets_a_delete_marker(bench):
     bench.set_rules(LifecycleRule("r", days=1), versions="true")
     version = bench.put_large("big")
     assert bench.run_once()["objects.ended"] == 1
@@ -97,7 +97,7 @@ def test_an_object_from_before_versions_keeps_its_parts_as_a_version(bench):
     assert len(bench.names(SEGMENTS)) == 2
 
 
-def test_former_versions_end_with_their_parts_but_some_are_kept(bench):
+def test_noncurrent_versions_expire_with_their_parts_except_the_retained_ones(bench):
     bench.set_rules(LifecycleRule("r", noncurrent_days=1, newer_versions=1), versions="true")
     bench.put_large("o", upload="first")
     kept = bench.put_large("o", upload="second")
@@ -109,7 +109,7 @@ def test_former_versions_end_with_their_parts_but_some_are_kept(bench):
     assert bench.names(SEGMENTS) == ["o/second/1", "o/second/2"]
 
 
-def test_a_locked_version_stays(bench):
+def test_a_locked_version_is_kept(bench):
     bench.set_rules(LifecycleRule("r", noncurrent_days=1), versions="true")
     lock = ObjectLock(COMPLIANCE, int(time.time()) + 3600)
     locked = bench.put("o", b"1", **{fields.TRANSIENT_S3_LOCK: str(lock)})
@@ -118,7 +118,7 @@ def test_a_locked_version_stays(bench):
     assert {version for _, version, _ in bench.versions()} == {locked, current}
 
 
-def test_pages_of_versions_do_not_matter(bench):
+def test_expiration_does_not_depend_on_pages_of_versions(bench):
     bench.set_rules(LifecycleRule("r", noncurrent_days=1, newer_versions=2), versions="true")
     current = {}
     for name in ("a", "b", "c"):
@@ -130,7 +130,7 @@ def test_pages_of_versions_do_not_matter(bench):
     assert {version for _, version, _ in left} >= set(current.values())
 
 
-def test_a_version_that_became_the_object_again_stays(bench):
+def test_a_version_restored_during_the_pass_is_kept(bench):
     bench.set_rules(LifecycleRule("r", noncurrent_days=1), versions="true")
     old, new = bench.put("o", b"1"), bench.put("o", b"2")
     with bench.client.request("PUT", BUCKET._replace(obj="o"), query=f"version-id={old}"):
@@ -139,7 +139,7 @@ def test_a_version_that_became_the_object_again_stays(bench):
     assert {version for _, version, _ in bench.versions()} == {old, new}
 
 
-def test_a_delete_marker_ends_when_nothing_is_below_it(bench):
+def test_a_delete_marker_without_versions_is_removed(bench):
     bench.set_rules(LifecycleRule("r", expires_delete_markers=True), versions="true")
     gone, kept = bench.put("gone"), bench.put("kept")
     for name in ("gone", "kept"):
@@ -151,7 +151,7 @@ def test_a_delete_marker_ends_when_nothing_is_below_it(bench):
     assert bench.versions()[1][1] == kept
 
 
-def test_uploads_that_nobody_completes_are_aborted_with_their_parts(bench):
+def test_incomplete_uploads_are_aborted_with_their_parts(bench):
     bench.set_rules(LifecycleRule("r", prefix="p/", abort_days=1))
     bench.client.create(SEGMENTS)
     for name in ("p/a/id", "p/a/id/1", "p/a/id/2", "q/b/id", "q/b/id/1"):
@@ -161,7 +161,7 @@ def test_uploads_that_nobody_completes_are_aborted_with_their_parts(bench):
 
 
 @pytest.mark.parametrize("versions", ["false", "true"])
-def test_the_parts_of_an_upload_that_was_just_completed_stay(bench, versions):
+def test_the_parts_of_a_just_completed_upload_are_kept(bench, versions):
     bench.set_rules(LifecycleRule("r", abort_days=1), versions=versions)
     bench.put_large("o")
     bench.client.put(SEGMENTS._replace(obj="o/up"), b"")

@@ -1,4 +1,4 @@
-"""The lifecycle daemon finishes or removes uploads that broke off, and keeps what an object names."""
+"""The lifecycle daemon finishes or removes interrupted uploads, and keeps parts of objects."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ def bench(sim, tmp_path):
 
 
 def decide(bench, **changes):
-    """An upload of two parts whose completion was decided; when that was."""
+    """Start a completion of two parts that is interrupted after its decision; return its time."""
     for number in (1, 2):
         bench.client.put(SEGMENTS._replace(obj=f"o/id/{number}"), b"part")
     bench.client.put(SEGMENTS._replace(obj="o/id"), b"")
@@ -49,7 +49,7 @@ def read(bench):
     return bench.sim("GET", "/a/b/o").status, bench.names(SEGMENTS)
 
 
-def test_a_decision_that_broke_off_is_carried_out(bench):
+def test_an_interrupted_completion_is_finished(bench):
     now = decide(bench)
     assert finish(bench, now) == "ended"
     with bench.client.get(BUCKET._replace(obj="o")) as response:
@@ -58,13 +58,13 @@ def test_a_decision_that_broke_off_is_carried_out(bench):
     assert bench.names(SEGMENTS) == ["o/id/1", "o/id/2"]
 
 
-def test_a_decision_that_is_being_carried_out_is_left_alone(bench):
+def test_a_running_completion_is_left_alone(bench):
     now = decide(bench)
     assert CompletionRecovery(bench.client, lambda: now.seconds, 1).finish_upload(UNIT) == "kept"
     assert read(bench)[0] == 404
 
 
-def test_a_deleted_object_does_not_come_back(bench):
+def test_a_deleted_object_is_not_restored(bench):
     now = decide(bench)
     bench.put("o", b"newer")
     bench.client.delete(BUCKET._replace(obj="o"))
@@ -73,19 +73,19 @@ def test_a_deleted_object_does_not_come_back(bench):
 
 
 @pytest.mark.parametrize("changes", [{"size_min": 5}, {"size": 9}, {"parts": ((1, etag_of(b"other")),)}])
-def test_what_would_have_been_refused_is_not_stored(bench, changes):
+def test_a_completion_that_would_be_refused_is_not_stored(bench, changes):
     assert finish(bench, decide(bench, **changes)) == "ended"
     assert read(bench) == (404, ["o/id/1", "o/id/2"])
 
 
-def test_a_decision_that_is_too_old_ends_without_an_object(bench):
+def test_a_completion_that_is_too_old_ends_without_an_object(bench):
     now = decide(bench)
     late = CompletionRecovery(bench.client, lambda: now.seconds + 6 * 86400, 1)
     assert late.finish_upload(UNIT) == "ended"
     assert read(bench) == (404, ["o/id/1", "o/id/2"])
 
 
-def test_an_upload_that_completes_is_not_aborted_by_a_rule(bench):
+def test_a_rule_does_not_abort_an_upload_during_its_completion(bench):
     decide(bench)
 
     bench.set_rules(LifecycleRule("r", abort_days=1))
@@ -97,7 +97,7 @@ def test_an_upload_that_completes_is_not_aborted_by_a_rule(bench):
 # --- a bucket that is gone ----------------------------------------------------------------------------
 
 
-def test_what_is_left_of_a_deleted_bucket_goes_with_its_container(bench):
+def test_leftovers_of_a_deleted_bucket_are_removed_with_its_container(bench):
     for name in ("o/id", "p/jd/1"):
         bench.client.put(SEGMENTS._replace(obj=name), b"")
     bench.client.delete(BUCKET)

@@ -1,4 +1,4 @@
-"""Uploads by the form of a browser: what its fields become, and what is refused before anything is stored."""
+"""Form uploads by browsers: their fields, and errors before anything is stored."""
 
 import hmac
 import json
@@ -47,7 +47,7 @@ def test_the_file_of_a_form_becomes_an_object_with_its_fields(s3, send):
     assert (found.body, found.headers["x-amz-meta-m"]) == (b"data", "1")
 
 
-def test_the_name_of_the_file_stands_in_every_field(s3, send):
+def test_the_file_name_is_substituted_in_every_field(s3, send):
     fields = {
         "x_amz_meta_m": "<${filename}> ${filename}",
         "Cache-Control": "${filename}",
@@ -60,12 +60,12 @@ def test_the_name_of_the_file_stands_in_every_field(s3, send):
     assert found.headers["cache-control"] == "x.txt"
 
 
-def test_the_name_of_the_file_makes_no_form_larger_than_allowed(send):
+def test_the_file_name_cannot_exceed_the_size_limit_of_a_form(send):
     name, value = "n" * 4000, "${filename}" * 100
     assert send(name=name, x_amz_meta_m=value).code == "MaxPostPreDataLengthExceededError"
 
 
-def test_the_name_of_the_file_breaks_no_condition(send):
+def test_the_file_name_cannot_violate_a_condition(send):
     conditions = [["starts-with", "$x-amz-meta-o", "in/"]]
     assert send(name="a", change={"x-amz-meta-o": "in/${filename}"}, conditions=conditions).status == 204
     assert (
@@ -74,7 +74,7 @@ def test_the_name_of_the_file_breaks_no_condition(send):
     )
 
 
-def test_a_form_says_what_it_is_told(send):
+def test_a_form_chooses_the_status_of_its_response(send):
     assert send(success_action_status="200").status == 200
     assert send(success_action_status="201").texts("Key") == ["k"]
     assert send(success_action_status="500").status == 204
@@ -86,7 +86,7 @@ def test_a_form_says_what_it_is_told(send):
 @pytest.mark.parametrize(
     "url", ["javascript:alert(1)", "//x", "http://", "http://[", "http://a b", "http://\u00e9"]
 )
-def test_a_browser_is_sent_nowhere_else(send, url):
+def test_an_unsafe_redirect_is_ignored(send, url):
     answer = send(success_action_redirect=url)
     assert "javascript" not in answer.headers.get("location", "") and answer.status == 204
 
@@ -105,34 +105,34 @@ def test_a_browser_is_sent_nowhere_else(send, url):
         ({"policy": "e30="}, "SignatureDoesNotMatch"),
     ],
 )
-def test_a_form_that_was_changed_stores_nothing(s3, send, change, code):
+def test_a_modified_form_stores_nothing(s3, send, change, code):
     assert send(change=change).code == code
     assert s3.names("bucket") == []
 
 
 @pytest.mark.parametrize(("size", "code"), [(0, "EntityTooSmall"), (11, "EntityTooLarge")])
-def test_a_file_has_the_size_that_was_signed(s3, send, size, code):
+def test_a_file_must_have_the_signed_size(s3, send, size, code):
     assert send(b"x" * size, conditions=[["content-length-range", 1, 10]]).code == code
     assert s3.names("bucket") == []
 
 
-def test_a_field_that_is_no_header_is_refused(s3, send):
+def test_a_field_with_an_invalid_header_name_is_refused(s3, send):
     assert send(x_amz_meta_m="a\nb").code in ("InvalidArgument", "AccessDenied")
     assert s3.names("bucket") == []
 
 
-def test_a_form_without_a_policy_is_nobodys(s3):
+def test_a_form_without_a_policy_is_anonymous(s3):
     head = {"content-type": "multipart/form-data; boundary=B"}
     assert s3.raw("POST", "/bucket", head, form_of({"key": "k"}, b"x")).status in (403, 404)
     assert s3.names("bucket") == []
 
 
-def test_a_field_that_comes_twice_is_refused(s3, send):
+def test_a_repeated_field_is_refused(s3, send):
     assert send(repeat="key").code == "InvalidArgument"
     assert s3.names("bucket") == []
 
 
-def test_the_type_of_a_file_is_what_its_signer_said(s3, signer):
+def test_a_file_has_the_signed_content_type(s3, signer):
     kind = "Content-Type: text/html\r\n"
     sent = {"content-type": "multipart/form-data; boundary=B"}
     for fields, stored in (({}, "binary/octet-stream"), ({"Content-Type": "text/plain"}, "text/plain")):
@@ -143,7 +143,7 @@ def test_the_type_of_a_file_is_what_its_signer_said(s3, signer):
         assert s3("HEAD", "/bucket/k").headers["content-type"] == stored
 
 
-def test_a_policy_for_no_bucket_is_good_for_none(s3):
+def test_a_policy_must_name_the_bucket(s3):
     conditions = [{"key": "k"}, {"AWSAccessKeyId": "test:tester"}]
     for more, status in (([], 403), ([{"bucket": "other"}], 403), ([{"bucket": "bucket"}], 204)):
         document = {"expiration": "2099-01-01T00:00:00Z", "conditions": conditions + more}

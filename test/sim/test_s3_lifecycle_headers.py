@@ -1,4 +1,4 @@
-"""What answers say of an object's end: the date and the rule, where there is one."""
+"""The x-amz-expiration header of responses: date and rule."""
 
 import re
 from email.utils import parsedate_to_datetime
@@ -24,7 +24,7 @@ def shown(answer):
     return answer.headers.get("x-amz-expiration")
 
 
-def test_the_end_is_told_at_once_and_by_reads_alike(ending):
+def test_writes_and_reads_return_the_same_expiration(ending):
     put = shown(ending("PUT", "/bucket/logs/a", {}, b"x"))
     match = re.fullmatch(r'expiry-date="([^"]+)", rule-id="a%20b%2F%C3%BC"', put)
     assert match and parsedate_to_datetime(match[1]).strftime("%H:%M:%S") == "00:00:00"
@@ -32,23 +32,23 @@ def test_the_end_is_told_at_once_and_by_reads_alike(ending):
         assert shown(ending(method, "/bucket/logs/a")) == put
 
 
-def test_what_no_rule_is_about_has_no_end(ending):
+def test_objects_without_a_matching_rule_have_no_expiration(ending):
     assert shown(ending("PUT", "/bucket/other", {}, b"x")) is None
     assert shown(ending("GET", "/bucket/other")) is None
 
 
-def test_tags_decide(ending):
+def test_tags_select_the_rule(ending):
     assert 'rule-id="tagged"' in shown(ending("PUT", "/bucket/other", {"x-amz-tagging": "k=v"}, b"x"))
     assert 'rule-id="tagged"' in shown(ending("HEAD", "/bucket/other"))
     assert shown(ending("PUT", "/bucket/other", {"x-amz-tagging": "k=w"}, b"x")) is None
 
 
-def test_a_version_that_is_asked_for_by_name_is_not_told_of(ending):
+def test_requests_for_a_version_return_no_expiration(ending):
     ending.versioning("bucket", "Enabled")
     version = ending("PUT", "/bucket/logs/a", {}, b"x").headers["x-amz-version-id"]
     assert shown(ending("GET", f"/bucket/logs/a?versionId={version}")) is None
 
 
-def test_without_rules_nothing_is_told(s3):
+def test_no_expiration_is_returned_without_rules(s3):
     s3("PUT", "/bucket/logs/a", {}, b"x")
     assert shown(s3("GET", "/bucket/logs/a")) is None

@@ -1,4 +1,4 @@
-"""Uploads in parts: begun, sent, copied, listed and given up."""
+"""Multipart uploads: initiation, parts, copies, listings and aborts."""
 
 import json
 from urllib.parse import quote
@@ -15,7 +15,7 @@ def upload(s3):
     return Multipart(s3)
 
 
-def test_an_upload_is_nothing_until_it_is_complete(s3, upload):
+def test_an_incomplete_upload_is_not_visible(s3, upload):
     upload.part(1, b"part")
     assert s3("GET", "/bucket/key").code == "NoSuchKey"
     assert s3("GET", "/bucket").texts("Key") == []
@@ -23,20 +23,20 @@ def test_an_upload_is_nothing_until_it_is_complete(s3, upload):
 
 
 @pytest.mark.parametrize("number", ["0", "10001", "-1", "one", "1.5", "9" * 5000, "%D9%A1"])
-def test_a_part_has_a_number(s3, upload, number):
+def test_a_part_needs_a_valid_number(s3, upload, number):
     assert upload.part(number, b"x").code == "InvalidArgument"
     assert s3.names("bucket+segments") == [f"key/{upload.id}"]
 
 
 @pytest.mark.parametrize("upload_id", ["bm9uZQ==", "", "%00", "%ff", "..", "a%2Fb", "x" * 5000])
-def test_a_part_of_no_upload_is_stored_nowhere(s3, upload, upload_id):
+def test_a_part_of_an_unknown_upload_is_not_stored(s3, upload, upload_id):
     before = s3.names("bucket+segments")
     upload.id = upload_id
     assert upload.part(1, b"x").code in ("NoSuchUpload", "InvalidURI", "InvalidArgument")
     assert s3.names("bucket+segments") == before
 
 
-def test_an_upload_of_another_key_is_none_of_this_one(s3, upload):
+def test_an_upload_belongs_to_one_key(s3, upload):
     upload.path = "/bucket/other"
     assert upload.part(1, b"x").code == "NoSuchUpload"
 
@@ -48,7 +48,7 @@ def test_uploads_need_a_bucket(s3):
 # --- giving up ----------------------------------------------------------------------------------------
 
 
-def test_an_upload_that_was_given_up_leaves_nothing(s3, upload):
+def test_an_aborted_upload_leaves_nothing(s3, upload):
     for number in (1, 2, 11):
         upload.part(number, b"part")
     other = Multipart(s3)
@@ -59,7 +59,7 @@ def test_an_upload_that_was_given_up_leaves_nothing(s3, upload):
     assert upload.abort().code == "NoSuchUpload"
 
 
-def test_a_complete_upload_cannot_be_given_up(s3, upload):
+def test_a_completed_upload_cannot_be_aborted(s3, upload):
     upload.part(1, b"part")
     upload.complete((1, b"part"))
     assert upload.abort().code == "NoSuchUpload"
@@ -74,7 +74,7 @@ def source(s3):
     assert s3("PUT", "/bucket/source", {}, b"0123456789").status == 200
 
 
-def test_a_part_is_copied_from_bytes_of_an_object(upload, source, s3):
+def test_a_part_is_copied_from_a_range_of_an_object(upload, source, s3):
     answer = upload.part(1, b"", {**SOURCE, "x-amz-copy-source-range": "bytes=2-4"})
     assert answer.texts("ETag") == [f'"{etag_of(b"234")}"']
     assert upload.part(2, b"", SOURCE).status == 200
@@ -87,7 +87,7 @@ def test_a_part_is_copied_from_bytes_of_an_object(upload, source, s3):
     ["", "bytes=", "bytes=5", "bytes=-3", "bytes=3-", "bytes=4-2", "bytes=0-10", "bytes=0-1,3-4", "items=0-1"]
     + ["bytes=a-b", "bytes=0-" + "9" * 5000, "0-1"],
 )
-def test_bytes_that_the_source_has_not_are_not_copied(upload, source, s3, text):
+def test_a_range_beyond_the_source_is_not_copied(upload, source, s3, text):
     assert upload.part(1, b"", {**SOURCE, "x-amz-copy-source-range": text}).code == "InvalidArgument"
     assert s3.names("bucket+segments") == [f"key/{upload.id}"]
 
@@ -101,7 +101,7 @@ def test_bytes_that_the_source_has_not_are_not_copied(upload, source, s3, text):
         ({"x-amz-copy-source-if-none-match": "*"}, "PreconditionFailed"),
     ],
 )
-def test_a_source_that_may_not_be_copied_is_told(upload, source, headers, code):
+def test_a_forbidden_source_is_reported(upload, source, headers, code):
     assert upload.part(1, b"", {**SOURCE, **headers}).code == code
 
 
@@ -123,7 +123,7 @@ def test_parts_are_listed_in_the_order_of_their_numbers_in_pages(s3, upload):
 @pytest.mark.parametrize(
     "query", ["max-parts=x", "max-parts=-1", "part-number-marker=x", "max-parts=" + "9" * 5000]
 )
-def test_a_page_that_is_none_is_an_invalid_argument(s3, upload, query):
+def test_an_invalid_page_is_an_invalid_argument(s3, upload, query):
     answer = s3("GET", f"/bucket/key?uploadId={upload.id}&{query}")
     assert answer.code == "InvalidArgument"
 
@@ -141,7 +141,7 @@ def test_uploads_are_listed_in_pages_with_common_prefixes(s3):
     assert (rest.texts("Key"), rest.texts("IsTruncated")) == (["z"], ["false"])
 
 
-def test_of_several_uploads_of_a_key_a_listing_goes_on_behind_the_named_one(s3):
+def test_a_listing_continues_after_the_upload_id_marker(s3):
     ids = sorted(Multipart(s3).id for _ in range(3))
     rest = s3("GET", f"/bucket?uploads&key-marker=key&upload-id-marker={ids[0]}")
     assert rest.texts("UploadId") == ids[1:]
@@ -161,14 +161,14 @@ def test_of_several_uploads_of_a_key_a_listing_goes_on_behind_the_named_one(s3):
         (None, "COMPOSITE", "InvalidRequest"),
     ],
 )
-def test_a_checksum_that_there_is_not_begins_no_upload(s3, algorithm, kind, code):
+def test_an_unknown_checksum_algorithm_starts_no_upload(s3, algorithm, kind, code):
     named = {"x-amz-checksum-algorithm": algorithm, "x-amz-checksum-type": kind}
     headers = {name: text for name, text in named.items() if text}
     assert s3("POST", "/bucket/key?uploads", headers).code == code
     assert s3("GET", "/bucket?uploads").texts("UploadId") == []
 
 
-def test_the_parts_of_a_composite_checksum_bring_theirs(s3):
+def test_parts_of_a_composite_checksum_need_checksums(s3):
     upload = Multipart(s3, headers={"x-amz-checksum-algorithm": "CRC32"})
     assert upload.begun.headers["x-amz-checksum-type"] == "COMPOSITE"
     assert upload.part(1, b"x").code == "InvalidRequest"
@@ -177,7 +177,7 @@ def test_the_parts_of_a_composite_checksum_bring_theirs(s3):
     assert upload.part(1, b"x", {"x-amz-checksum-crc32": "jNwWgw=="}).status == 200
 
 
-def test_a_key_that_leaves_no_room_for_the_names_of_parts_is_told_as_such(s3):
+def test_a_key_that_is_too_long_for_part_names_is_reported(s3):
     assert s3("POST", f"/bucket/{'k' * 975}?uploads").code == "KeyTooLongError"
     upload = Multipart(s3, f"/bucket/{'k' * 972}")
     path = f"{upload.path}?uploadId={upload.id}&partNumber="
@@ -189,7 +189,7 @@ def test_a_key_that_leaves_no_room_for_the_names_of_parts_is_told_as_such(s3):
 
 
 class Counted:
-    """Counts the requests for the container of parts, and the rows of the answers to them."""
+    """Counts the requests for the container of parts, and the rows of their responses."""
 
     def __init__(self, s3):
         self.requests = self.rows = 0
@@ -207,7 +207,7 @@ class Counted:
         return answer
 
 
-def test_a_listing_of_uploads_costs_what_it_answers_and_not_what_was_stored(s3):
+def test_the_cost_of_listing_uploads_does_not_depend_on_stored_parts(s3):
     s3("PUT", "/bucket")
     for key in ("a", "z/1", "z/2"):
         Multipart(s3, f"/bucket/{key}")
@@ -225,7 +225,7 @@ def test_a_listing_of_uploads_costs_what_it_answers_and_not_what_was_stored(s3):
 
 
 @pytest.mark.parametrize("most", [1, 2, 3])
-def test_pages_of_uploads_join_whatever_nodes_list(s3, most):
+def test_pages_of_uploads_are_complete_although_nodes_list_parts(s3, most):
     """Nodes of OpenStack Swift list parts too."""
     s3("PUT", "/bucket")
     keys = ["a", "b/1", "b/2", "c", "c", "d"]

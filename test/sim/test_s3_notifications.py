@@ -1,4 +1,4 @@
-"""Events are in the queue before the client hears that something happened, in AWS's words."""
+"""Events are in the queue before the client gets its response, in the format of AWS."""
 
 import json
 
@@ -48,7 +48,7 @@ def records(s3):
     return [document["event"]["Records"][0] for document in queued(s3)]
 
 
-def test_an_upload_is_told_as_aws_writes_it(told):
+def test_the_event_of_an_upload_has_the_format_of_aws(told):
     answer = told("PUT", "/bucket/a%20b/%C3%BC%2B", {}, b"12345")
     [document] = queued(told)
     assert document["target"] == "hook"
@@ -62,7 +62,7 @@ def test_an_upload_is_told_as_aws_writes_it(told):
     assert f'"{about["eTag"]}"' == answer.headers["etag"]
 
 
-def test_each_change_has_a_name(told):
+def test_each_change_has_an_event_name(told):
     told("PUT", "/bucket/key", {}, b"1")
     told("PUT", "/bucket/copy", {"x-amz-copy-source": "/bucket/key"})
     upload = Multipart(told, "/bucket/big")
@@ -82,17 +82,17 @@ def test_each_change_has_a_name(told):
 @pytest.mark.parametrize(
     ("method", "path"), [("GET", "/bucket/key"), ("PUT", "/no-bucket/key"), ("GET", "/bucket")]
 )
-def test_what_changes_nothing_is_not_told(told, method, path):
+def test_requests_that_change_nothing_cause_no_event(told, method, path):
     told(method, path)
     assert queued(told) == []
 
 
-def test_an_upload_that_is_refused_is_not_told(told):
+def test_a_refused_upload_causes_no_event(told):
     assert told("PUT", "/bucket/key", {"x-amz-checksum-crc32": "AAAAAA=="}, b"x").code == "BadDigest"
     assert queued(told) == []
 
 
-def test_only_what_a_rule_wants_is_told(told):
+def test_only_events_that_match_a_rule_are_sent(told):
     told("PUT", "/bucket?notification", {}, rules("s3:ObjectCreated:Put", prefix="in/"))
     told("PUT", "/bucket/in/a", {}, b"")
     told("PUT", "/bucket/out", {}, b"")
@@ -100,7 +100,7 @@ def test_only_what_a_rule_wants_is_told(told):
     assert [r["s3"]["object"]["key"] for r in records(told)] == ["in/a"]
 
 
-def test_a_client_hears_of_an_event_that_could_not_be_kept(told):
+def test_a_client_gets_an_error_when_an_event_cannot_be_stored(told):
     def without_queue(request):
         path = request.entity.path
         return error_response(503) if path.account == EVENTS_ACCOUNT and path.obj else None
@@ -109,6 +109,6 @@ def test_a_client_hears_of_an_event_that_could_not_be_kept(told):
     assert told("PUT", "/bucket/key", {}, b"x").code == "ServiceUnavailable"
 
 
-def test_an_hour_has_one_container():
+def test_the_events_of_an_hour_are_in_one_container():
     assert queue_container(7200.0) == queue_container(10799.9) == "7200"
     assert queue_container(10800.0) == "10800"

@@ -1,4 +1,4 @@
-"""GetObjectAttributes: what of an object is told, and of its parts in pages."""
+"""GetObjectAttributes: attributes of an object, and its parts in pages."""
 
 import pytest
 
@@ -12,7 +12,7 @@ def ask(s3, wanted=ALL, path="/bucket/key", more="", **headers):
     return s3("GET", f"{path}?attributes{more}", {**given, **headers})
 
 
-def test_what_is_asked_for_is_told_and_nothing_else(s3):
+def test_only_the_requested_attributes_are_returned(s3):
     s3("PUT", "/bucket/key", {"x-amz-checksum-crc32": "rfPzYw=="}, b"data")
     answer = ask(s3)
     assert answer.texts("ETag") == [etag_of(b"data")]
@@ -26,12 +26,12 @@ def test_what_is_asked_for_is_told_and_nothing_else(s3):
     [({}, "InvalidRequest"), ("", "InvalidRequest"), (",", "InvalidRequest"), ("Odd", "InvalidArgument")]
     + [("etag", "InvalidArgument")],
 )
-def test_attributes_that_there_are_not_are_refused(s3, wanted, code):
+def test_unknown_attributes_are_refused(s3, wanted, code):
     s3("PUT", "/bucket/key", {}, b"data")
     assert ask(s3, wanted).code == code
 
 
-def test_what_is_missing_is_named(s3):
+def test_errors_name_the_missing_resource(s3):
     assert ask(s3).code == "NoSuchKey"
     assert ask(s3, path="/no-bucket/key").code == "NoSuchBucket"
     assert ask(s3, "Odd", path="/no-bucket/key").code == "NoSuchBucket"
@@ -52,7 +52,7 @@ def parts(s3):
     return s3
 
 
-def test_parts_are_told_in_pages(parts):
+def test_parts_are_returned_in_pages(parts):
     first = ask(parts, "ObjectParts", **{"x-amz-max-parts": "2"})
     assert (first.texts("PartNumber"), first.texts("Size")) == (["1", "2"], ["1", "2"])
     assert (first.texts("PartsCount"), first.texts("IsTruncated")) == (["3"], ["true"])
@@ -63,5 +63,5 @@ def test_parts_are_told_in_pages(parts):
 
 @pytest.mark.parametrize("name", ["x-amz-max-parts", "x-amz-part-number-marker"])
 @pytest.mark.parametrize("text", ["x", "-1", "1.5", "", "9" * 5000])
-def test_a_page_that_is_none_is_an_invalid_argument(parts, name, text):
+def test_an_invalid_page_is_an_invalid_argument(parts, name, text):
     assert ask(parts, "ObjectParts", **{name: text}).code == "InvalidArgument"

@@ -1,4 +1,4 @@
-"""Tags of objects and buckets: replaced as a whole, beside everything else that was said."""
+"""Tags of objects and buckets: replaced as a whole, without changes of other metadata."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def tagged(s3):
     return s3
 
 
-def test_tags_come_back_and_leave_everything_else(tagged):
+def test_tags_are_returned_and_change_nothing_else(tagged):
     assert told(tagged("GET", "/bucket/key?tagging")) == {"old": "1"}
     assert tagged("PUT", "/bucket/key?tagging", {}, tags(new="ü +x", other="")).status == 200
     assert told(tagged("GET", "/bucket/key?tagging")) == {"new": "ü +x", "other": ""}
@@ -34,7 +34,7 @@ def test_tags_come_back_and_leave_everything_else(tagged):
     assert (found.headers["content-type"], found.headers["cache-control"]) == ("text/x", "no")
 
 
-def test_tags_go_and_metadata_stays(tagged):
+def test_deleting_tags_keeps_metadata(tagged):
     assert tagged("DELETE", "/bucket/key?tagging").status == 204
     assert told(tagged("GET", "/bucket/key?tagging")) == {}
     assert tagged("HEAD", "/bucket/key").headers["x-amz-meta-m"] == "kept"
@@ -54,7 +54,7 @@ def test_tags_go_and_metadata_stays(tagged):
     ],
 )
 @pytest.mark.parametrize("path", ["/bucket/key", "/bucket"])
-def test_tags_that_are_none_change_nothing(tagged, path, document, code):
+def test_invalid_tags_change_nothing(tagged, path, document, code):
     tagged("PUT", "/bucket?tagging", {}, tags(old="1"))
     answer = tagged("PUT", f"{path}?tagging", {}, document)
     if path == "/bucket" and code == "BadRequest":
@@ -65,14 +65,14 @@ def test_tags_that_are_none_change_nothing(tagged, path, document, code):
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
-def test_what_is_not_there_has_no_tags(s3, method):
+def test_missing_objects_have_no_tags(s3, method):
     body = tags(a="1") if method == "PUT" else b""
     assert s3(method, "/bucket/nothing?tagging", {}, body).code == "NoSuchKey"
     assert s3(method, "/no-bucket/key?tagging", {}, body).code == "NoSuchBucket"
     assert s3(method, "/no-bucket?tagging", {}, body).code == "NoSuchBucket"
 
 
-def test_a_bucket_without_tags_says_so(s3):
+def test_a_bucket_without_tags_gets_no_such_tag_set(s3):
     assert s3("GET", "/bucket?tagging").code == "NoSuchTagSet"
     s3("PUT", "/bucket?tagging", {}, tags(a="1"))
     assert told(s3("GET", "/bucket?tagging")) == {"a": "1"}
@@ -80,7 +80,7 @@ def test_a_bucket_without_tags_says_so(s3):
     assert s3("GET", "/bucket?tagging").code == "NoSuchTagSet"
 
 
-def test_each_version_has_tags_of_its_own(s3):
+def test_each_version_has_its_own_tags(s3):
     s3.versioning("bucket", "Enabled")
     first = s3("PUT", "/bucket/key", {"x-amz-tagging": "n=1"}, b"1").headers["x-amz-version-id"]
     s3("PUT", "/bucket/key", {"x-amz-tagging": "n=2"}, b"2")

@@ -1,9 +1,9 @@
-"""Aborts, completions and deletions of buckets that meet: one of them wins."""
+"""Concurrent aborts, completions and bucket deletions: one of them wins."""
 
 import pytest
 
 from swift.http.response import error_response
-from test.support.s3_fixtures import Multipart, meddling
+from test.support.s3_fixtures import Multipart, interfere_before
 
 MARKERS = "/v1/AUTH_test/bucket%2Bsegments/key/"
 
@@ -15,31 +15,31 @@ def upload(s3):
     return made
 
 
-def test_an_abort_that_meets_a_completion_removes_nothing(s3, upload):
-    meddling(s3, "DELETE", MARKERS + upload.id, lambda: upload.complete((1, b"part")))
+def test_an_abort_during_a_completion_removes_nothing(s3, upload):
+    interfere_before(s3, "DELETE", MARKERS + upload.id, lambda: upload.complete((1, b"part")))
     assert upload.abort().code == "NoSuchUpload"
     assert s3("GET", "/bucket/key").body == b"part"
 
 
-def test_a_completion_that_meets_an_abort_stores_nothing(s3, upload):
-    meddling(s3, "PUT", MARKERS + upload.id, upload.abort)
+def test_a_completion_during_an_abort_stores_nothing(s3, upload):
+    interfere_before(s3, "PUT", MARKERS + upload.id, upload.abort)
     assert upload.complete((1, b"part")).code == "NoSuchUpload"
     assert s3("GET", "/bucket/key").code == "NoSuchKey"
     assert s3.names("bucket+segments") == []
 
 
-def test_an_upload_that_completes_takes_no_parts_and_is_not_aborted(s3, upload):
+def test_an_upload_during_completion_accepts_no_parts_and_no_abort(s3, upload):
     from_inside = []
 
     def meanwhile():
         from_inside.extend((upload.abort().code, upload.part(2, b"late").code))
 
-    meddling(s3, "PUT", "/v1/AUTH_test/bucket/key", meanwhile)
+    interfere_before(s3, "PUT", "/v1/AUTH_test/bucket/key", meanwhile)
     assert upload.complete((1, b"part")).status == 200
     assert from_inside == ["NoSuchUpload", "NoSuchUpload"]
 
 
-def test_a_repeated_completion_with_other_parts_is_of_no_upload(s3, upload):
+def test_a_repeated_completion_with_other_parts_is_no_such_upload(s3, upload):
     upload.part(2, b"more")
     from_inside = []
 
@@ -47,7 +47,7 @@ def test_a_repeated_completion_with_other_parts_is_of_no_upload(s3, upload):
         from_inside.append(upload.complete((2, b"more")).code)
         from_inside.append(upload.complete((1, b"part")).status)
 
-    meddling(s3, "PUT", "/v1/AUTH_test/bucket/key", meanwhile)
+    interfere_before(s3, "PUT", "/v1/AUTH_test/bucket/key", meanwhile)
     assert upload.complete((1, b"part")).status == 200
     assert from_inside == ["NoSuchUpload", 200]
 
@@ -59,13 +59,13 @@ def test_a_refused_completion_leaves_the_upload_open(s3, upload):
     assert s3("GET", "/bucket/key").body == b"part"
 
 
-def test_a_deleted_bucket_leaves_what_a_completion_is_about(s3, upload):
-    meddling(s3, "PUT", "/v1/AUTH_test/bucket/key", lambda: s3("DELETE", "/bucket"))
+def test_deleting_a_bucket_keeps_the_parts_of_a_running_completion(s3, upload):
+    interfere_before(s3, "PUT", "/v1/AUTH_test/bucket/key", lambda: s3("DELETE", "/bucket"))
     upload.complete((1, b"part"))
     assert f"key/{upload.id}/1" in s3.names("bucket+segments")
 
 
-def test_the_marker_of_a_complete_upload_that_an_earlier_version_left_aborts_nothing(s3, upload):
+def test_a_marker_of_an_earlier_release_aborts_no_complete_upload(s3, upload):
     marker = f"/AUTH_test/bucket+segments/key/{upload.id}"
     upload.complete((1, b"part"))
     assert s3.sim("PUT", marker, {"content-type": "application/directory"}).status == 201
@@ -73,7 +73,7 @@ def test_the_marker_of_a_complete_upload_that_an_earlier_version_left_aborts_not
     assert s3("GET", "/bucket/key").body == b"part"
 
 
-def test_a_deletion_that_breaks_off_leaves_the_object_whole(s3, upload):
+def test_an_interrupted_deletion_keeps_the_object_complete(s3, upload):
     upload.complete((1, b"part"))
     asked = []
 

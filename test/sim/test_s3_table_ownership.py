@@ -15,7 +15,7 @@ def controls(*kinds):
     return f"<OwnershipControls>{rules}</OwnershipControls>".encode()
 
 
-def test_a_block_says_of_each_kind_whether_it_is_on(s3):
+def test_a_public_access_block_returns_all_its_settings(s3):
     path = "/bucket?publicAccessBlock"
     assert s3("GET", path).code == "NoSuchPublicAccessBlockConfiguration"
     assert s3("PUT", path, {}, block(BlockPublicAcls="TRUE", BlockPublicPolicy="false")).status == 200
@@ -25,26 +25,26 @@ def test_a_block_says_of_each_kind_whether_it_is_on(s3):
     assert s3("GET", path).code == "NoSuchPublicAccessBlockConfiguration"
 
 
-def test_a_block_of_nothing_is_a_block_all_the_same(s3):
+def test_a_public_access_block_can_have_all_settings_off(s3):
     assert s3("PUT", "/bucket?publicAccessBlock", {}, block()).status == 200
     assert s3("GET", "/bucket?publicAccessBlock").texts("BlockPublicAcls") == ["false"]
 
 
 @pytest.mark.parametrize("text", ["yes", "1", "", "truetrue"])
-def test_a_block_is_true_or_false(s3, text):
+def test_settings_of_a_block_must_be_true_or_false(s3, text):
     answer = s3("PUT", "/bucket?publicAccessBlock", {}, block(BlockPublicAcls=text))
     assert answer.code == "MalformedXML"
     assert s3("GET", "/bucket?publicAccessBlock").code == "NoSuchPublicAccessBlockConfiguration"
 
 
-def test_who_blocks_public_acls_gets_none(s3):
+def test_public_acls_are_refused_when_blocked(s3):
     s3("PUT", "/bucket?publicAccessBlock", {}, block(BlockPublicAcls="true"))
     assert s3("PUT", "/bucket?acl", {"x-amz-acl": "public-read"}).code == "AccessDenied"
     assert s3("PUT", "/bucket?acl", {"x-amz-acl": "private"}).status == 200
 
 
 @pytest.mark.parametrize("kind", ["BucketOwnerEnforced", "BucketOwnerPreferred", "ObjectWriter"])
-def test_controls_come_back(s3, kind):
+def test_ownership_controls_are_returned(s3, kind):
     path = "/bucket?ownershipControls"
     assert s3("GET", path).code == "OwnershipControlsNotFoundError"
     assert s3("PUT", path, {}, controls(kind)).status == 200
@@ -54,11 +54,11 @@ def test_controls_come_back(s3, kind):
 
 
 @pytest.mark.parametrize("kinds", [(), ("Odd",), ("",), ("ObjectWriter", "ObjectWriter")])
-def test_controls_have_one_rule_that_is_known(s3, kinds):
+def test_ownership_controls_need_one_known_rule(s3, kinds):
     assert s3("PUT", "/bucket?ownershipControls", {}, controls(*kinds)).code == "MalformedXML"
 
 
-def test_acls_that_would_count_no_more_are_to_go_first(s3):
+def test_acls_must_be_private_before_ownership_is_enforced(s3):
     assert s3("PUT", "/bucket?acl", {"x-amz-acl": "public-read"}).status == 200
     answer = s3("PUT", "/bucket?ownershipControls", {}, controls("BucketOwnerEnforced"))
     assert answer.code == "InvalidBucketAclWithObjectOwnership"
@@ -68,7 +68,7 @@ def test_acls_that_would_count_no_more_are_to_go_first(s3):
 
 
 @pytest.mark.parametrize("path", ["publicAccessBlock", "ownershipControls"])
-def test_a_bucket_that_there_is_not_has_neither(s3, path):
+def test_a_missing_bucket_has_neither_block_nor_controls(s3, path):
     body = block() if path == "publicAccessBlock" else controls("ObjectWriter")
     for method, data in (("GET", b""), ("PUT", body), ("DELETE", b"")):
         assert s3(method, f"/no-bucket?{path}", {}, data).code == "NoSuchBucket"

@@ -38,7 +38,7 @@ def rows(bench, path=BUCKET):
 
 
 def before(bench, method, path, act):
-    """Have something done right before a request comes that is so."""
+    """Run ``act`` right before the next matching request."""
     handle = bench.pipeline.handle
 
     def watched(request):
@@ -50,7 +50,7 @@ def before(bench, method, path, act):
     bench.pipeline.handle = watched
 
 
-def test_the_bytes_of_an_object_go_to_the_policy_of_the_class_and_it_stays_what_it_was(bench):
+def test_a_transition_moves_the_bytes_and_changes_nothing_else(bench):
     bench.set_rules(RULE)
     bench.put(
         "o",
@@ -74,7 +74,7 @@ def test_the_bytes_of_an_object_go_to_the_policy_of_the_class_and_it_stays_what_
     assert not {"objects.moved", "errors"} & bench.run_once().keys(), "it is where it is to be"
 
 
-def test_a_part_keeps_the_checksum_of_what_it_was(bench):
+def test_a_moved_part_keeps_its_checksum(bench):
     bench.set_rules(RULE)
     bench.put("o", BODY, **{fields.SYSMETA_S3_CHECKSUM: "CRC32 FULL_OBJECT AAAAAA=="})
     bench.run_once()
@@ -83,7 +83,7 @@ def test_a_part_keeps_the_checksum_of_what_it_was(bench):
         assert bench.client.head(path)[fields.SYSMETA_S3_CHECKSUM] == "CRC32 FULL_OBJECT AAAAAA=="
 
 
-def test_small_objects_stay_unless_the_rule_speaks_of_sizes(bench):
+def test_small_objects_stay_unless_the_rule_has_a_size_filter(bench):
     bench.set_rules(LifecycleRule("r", transitions=(Transition("COLD", 1),)))
     bench.put("o", BODY)
     assert bench.run_once() == {"buckets": 1}
@@ -91,7 +91,7 @@ def test_small_objects_stay_unless_the_rule_speaks_of_sizes(bench):
 
 
 @pytest.mark.parametrize("tagged", [True, False])
-def test_tags_decide_when_the_object_is_looked_at(bench, tagged):
+def test_tags_are_evaluated_when_the_object_is_processed(bench, tagged):
     bench.set_rules(
         LifecycleRule("r", tags=(("k", "v"),), size_greater_than=0, transitions=(Transition("COLD", 1),))
     )
@@ -101,7 +101,7 @@ def test_tags_decide_when_the_object_is_looked_at(bench, tagged):
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
-def test_who_changes_an_object_while_it_moves_wins_and_nothing_is_left(bench, method):
+def test_a_concurrent_change_wins_over_the_transition(bench, method):
     bench.set_rules(RULE)
     bench.put("o", BODY)
 
@@ -117,7 +117,7 @@ def test_who_changes_an_object_while_it_moves_wins_and_nothing_is_left(bench, me
         assert bench.names() == []
 
 
-def test_tags_that_come_while_it_moves_stay(bench):
+def test_tags_set_during_the_transition_are_kept(bench):
     bench.set_rules(RULE)
     bench.put("o", BODY, **{fields.TRANSIENT_S3_TAGGING: "t=old"})
 
@@ -131,7 +131,7 @@ def test_tags_that_come_while_it_moves_stay(bench):
     assert headers[fields.TRANSIENT_S3_TAGGING] == "t=new" and body == BODY
 
 
-def test_an_object_whose_metadata_changed_after_it_was_written_moves_too(bench):
+def test_an_object_with_changed_metadata_is_moved(bench):
     bench.set_rules(RULE)
     bench.put("o", BODY)
     assert bench.sim("POST", "/a/b/o", {"x-object-meta-k": "posted"}).status == 202
@@ -140,7 +140,7 @@ def test_an_object_whose_metadata_changed_after_it_was_written_moves_too(bench):
     assert headers["x-object-meta-k"] == "posted" and body == BODY
 
 
-def test_a_multipart_object_moves_part_by_part_and_its_old_parts_end_in_a_day(bench):
+def test_a_multipart_object_moves_part_by_part_and_old_parts_expire(bench):
     bench.set_rules(RULE)
     bench.put_large("o", parts=("1", "2", "3"))
     old = bench.names(SEGMENTS)
@@ -155,7 +155,7 @@ def test_a_multipart_object_moves_part_by_part_and_its_old_parts_end_in_a_day(be
         assert response.read_body() == b"part"
 
 
-def test_a_large_object_of_swifts_own_stays_with_its_segments(bench):
+def test_large_objects_of_the_swift_api_are_not_moved(bench):
     bench.set_rules(RULE)
     bench.client.create(EntityPath("a", "other"))
     bench.client.put(EntityPath("a", "other", "s"), BODY)
@@ -166,7 +166,7 @@ def test_a_large_object_of_swifts_own_stays_with_its_segments(bench):
     assert read(bench)[1] == BODY and bench.names(HOME) == []
 
 
-def test_an_object_with_too_long_a_name_for_that_stays(bench):
+def test_an_object_with_too_long_a_name_is_not_moved(bench):
     bench.set_rules(RULE)
     long = "\u00fc" * 500
     bench.put(long, BODY)
@@ -174,7 +174,7 @@ def test_an_object_with_too_long_a_name_for_that_stays(bench):
     assert read(bench, BUCKET._replace(obj=long))[1] == BODY and bench.names(HOME) == []
 
 
-def test_a_link_of_swifts_own_stays_a_link(bench):
+def test_symlinks_of_the_swift_api_are_not_moved(bench):
     bench.set_rules(RULE)
     bench.client.create(EntityPath("a", "other"))
     bench.client.put(EntityPath("a", "other", "target"), BODY)
@@ -188,7 +188,7 @@ def test_a_link_of_swifts_own_stays_a_link(bench):
 # --- versions -----------------------------------------------------------------------------------------
 
 
-def test_a_current_version_can_be_read_at_every_moment_of_its_move(bench):
+def test_a_current_version_is_readable_throughout_its_transition(bench):
     bench.set_rules(RULE, versions="true")
     version = bench.put("o", BODY, **{"x-delete-at": str(int(time.time()) + 90 * DAY_S)})
     handle, seen = bench.pipeline.handle, []
@@ -216,7 +216,7 @@ def test_a_current_version_can_be_read_at_every_moment_of_its_move(bench):
     assert body == BODY and headers[fields.SYSMETA_S3_CLASS] == "COLD"
 
 
-def test_a_version_that_comes_while_another_moves_is_the_current_one(bench):
+def test_a_version_uploaded_during_a_transition_becomes_current(bench):
     bench.set_rules(RULE, versions="true")
     version = bench.put("o", BODY)
     newer = []
@@ -227,7 +227,7 @@ def test_a_version_that_comes_while_another_moves_is_the_current_one(bench):
     assert {name for _, name, _ in bench.versions()} == {version, *newer}
 
 
-def test_a_deletion_while_a_version_moves_stays_one(bench):
+def test_a_deletion_during_a_transition_persists(bench):
     bench.set_rules(RULE, versions="true")
     version = bench.put("o", BODY)
     before(bench, "PUT", "/v1/a/b/o", lambda: bench.client.delete(OBJECT))
@@ -236,7 +236,7 @@ def test_a_deletion_while_a_version_moves_stays_one(bench):
     assert read(bench, query=f"version-id={version}")[1] == BODY
 
 
-def test_versions_that_are_not_current_move_but_some_stay(bench):
+def test_noncurrent_versions_move_except_the_retained_ones(bench):
     moves = (Transition("COLD", 1, newer_versions=1),)
     bench.set_rules(LifecycleRule("r", size_greater_than=0, noncurrent_transitions=moves), versions="true")
     ids = [bench.put("o", BODY + bytes([65 + n])) for n in range(4)]
@@ -254,7 +254,7 @@ def test_versions_that_are_not_current_move_but_some_stay(bench):
     )
 
 
-def test_a_version_that_is_made_current_while_it_moves_can_be_read(bench):
+def test_a_version_restored_during_its_transition_is_readable(bench):
     bench.set_rules(
         LifecycleRule("r", size_greater_than=0, noncurrent_transitions=(Transition("COLD", 1),)),
         versions="true",
@@ -278,7 +278,7 @@ def test_a_version_that_is_made_current_while_it_moves_can_be_read(bench):
     assert read(bench)[1] == BODY
 
 
-def test_a_locked_version_stays_where_it_is(bench):
+def test_a_locked_version_is_not_moved(bench):
     bench.set_rules(RULE, versions="true")
     lock = ObjectLock(COMPLIANCE, int(bench.rig.clock.time()) + 3600)
     version = bench.put("o", BODY, **{fields.TRANSIENT_S3_LOCK: str(lock)})
@@ -298,7 +298,7 @@ def test_an_upload_of_another_class_is_aborted_with_its_parts(bench):
     assert bench.names(SEGMENTS) == bench.names(HOME) == []
 
 
-def test_objects_of_another_class_end_with_their_bytes(bench):
+def test_objects_of_another_class_expire_with_their_bytes(bench):
     bench.set_rules(RULE)
     bench.put("o", BODY)
     bench.run_once()

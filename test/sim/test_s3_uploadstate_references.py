@@ -1,4 +1,4 @@
-"""The parts that an object and its versions name, which the lifecycle daemon therefore keeps."""
+"""References to parts in objects and versions; the lifecycle daemon keeps these parts."""
 
 import json
 
@@ -26,7 +26,7 @@ def test_an_object_names_its_parts_and_no_others(bench):
     assert find_part_references(bench.client, BUCKET, "o", "other") == set()
 
 
-def test_a_manifest_that_does_not_say_its_upload_is_read_too(bench):
+def test_a_manifest_without_an_upload_id_is_read(bench):
     bench.put_large("o", upload="id")
     manifest = [{"path": "/b+segments/o/id/1"}]
     with bench.client.request(
@@ -37,7 +37,7 @@ def test_a_manifest_that_does_not_say_its_upload_is_read_too(bench):
 
 
 @pytest.mark.parametrize("header", [fields.SYSMETA_VERSIONS_LOCATION, fields.SYSMETA_VERSIONS_CONTAINER])
-def test_nothing_is_known_of_versions_that_the_pipeline_does_not_show(bench, header):
+def test_references_are_unknown_without_versions_in_the_pipeline(bench, header):
     bench.pipeline = Slo(bench.sim.app, SloSettings(), bench.sim.hasher, None, silent_log())
     assert bench.sim("POST", "/a/b", {header: "old"}).status == 204
     assert find_part_references(bench.client, BUCKET, "o", "id") is None

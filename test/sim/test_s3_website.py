@@ -1,4 +1,4 @@
-"""The documents of web sites: kept as they were sent, or refused."""
+"""Website configurations: stored as they were sent, or refused."""
 
 import pytest
 
@@ -12,7 +12,7 @@ def put(s3, document, bucket="bucket"):
     return s3("PUT", f"/{bucket}?website", {}, document.encode())
 
 
-def test_a_site_comes_back_as_it_was_said(s3):
+def test_a_website_configuration_is_returned_as_it_was_sent(s3):
     assert s3("GET", "/bucket?website").code == "NoSuchWebsiteConfiguration"
     assert put(s3, SITE).status == 200
     answer = s3("GET", "/bucket?website")
@@ -37,13 +37,13 @@ def test_a_site_comes_back_as_it_was_said(s3):
         ),
     ],
 )
-def test_what_is_no_site_leaves_the_one_that_was(s3, document):
+def test_an_invalid_website_configuration_changes_nothing(s3, document):
     put(s3, SITE)
     assert put(s3, document).status == 400
     assert s3("GET", "/bucket?website").texts("Suffix") == ["index.html"]
 
 
-def test_a_bucket_that_there_is_not_has_no_site(s3):
+def test_a_missing_bucket_has_no_website(s3):
     assert put(s3, SITE, "no-bucket").code == "NoSuchBucket"
     for method in ("GET", "DELETE"):
         assert s3(method, "/no-bucket?website").code == "NoSuchBucket"

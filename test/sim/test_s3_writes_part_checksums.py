@@ -1,4 +1,4 @@
-"""The checksums of parts: told with each of them, and of none that has none."""
+"""Checksums of parts in listings, attributes and responses."""
 
 import zlib
 from base64 import b64encode
@@ -25,19 +25,19 @@ def upload(s3):
     return made
 
 
-def test_a_listing_of_parts_tells_them(s3, upload):
+def test_a_listing_of_parts_contains_their_checksums(s3, upload):
     answer = s3("GET", f"/bucket/key?uploadId={upload.id}&max-parts=2")
     assert answer.texts("ChecksumCRC32") == SUMS[:2]
     assert (answer.texts("ChecksumAlgorithm"), answer.texts("ChecksumType")) == (["CRC32"], ["FULL_OBJECT"])
 
 
-def test_so_do_the_attributes_of_the_object(s3, upload):
+def test_object_attributes_contain_the_checksums_of_parts(s3, upload):
     upload.complete(*enumerate(PIECES, 1))
     answer = s3("GET", "/bucket/key?attributes", {"x-amz-object-attributes": "ObjectParts"})
     assert answer.texts("ChecksumCRC32") == SUMS
 
 
-def test_a_part_is_read_with_its_own(s3, upload):
+def test_a_part_is_read_with_its_own_checksum(s3, upload):
     upload.complete(*enumerate(PIECES, 1))
     for number, piece in enumerate(PIECES, 1):
         answer = s3("GET", f"/bucket/key?partNumber={number}", {"x-amz-checksum-mode": "ENABLED"})
@@ -47,7 +47,7 @@ def test_a_part_is_read_with_its_own(s3, upload):
     assert s3("GET", "/bucket/key?partNumber=4").code == "InvalidPartNumber"
 
 
-def test_an_upload_without_a_checksum_has_none_to_tell(s3):
+def test_an_upload_without_checksums_returns_none(s3):
     upload = Multipart(s3)
     upload.part(1, b"x" * 70_000)
     assert s3("GET", f"/bucket/key?uploadId={upload.id}").texts("ChecksumCRC64NVME") == []

@@ -1,4 +1,4 @@
-"""What is stored beside an object, and which wishes are refused before anything is."""
+"""Metadata stored with an object, and headers that are refused before anything is stored."""
 
 import time
 import zlib
@@ -12,14 +12,14 @@ SUM = b64encode(zlib.crc32(b"data").to_bytes(4, "big")).decode()
 SHOW = {"x-amz-checksum-mode": "ENABLED"}
 
 
-def test_a_checksum_is_told_to_who_asks_and_to_nobody_else(s3):
+def test_a_checksum_is_returned_only_on_request(s3):
     s3("PUT", "/bucket/key", {"x-amz-checksum-crc32": SUM}, b"data")
     told = s3("GET", "/bucket/key", SHOW).headers
     assert (told["x-amz-checksum-crc32"], told["x-amz-checksum-type"]) == (SUM, "FULL_OBJECT")
     assert "x-amz-checksum-crc32" not in s3("GET", "/bucket/key").headers
 
 
-def test_one_that_nobody_can_read_is_none(s3):
+def test_an_unreadable_stored_checksum_is_ignored(s3):
     for text in ("CRC32", "MD6 FULL_OBJECT x", "CRC32 FULL_OBJECT", " ", "\u00ff"):
         s3.sim("PUT", "/AUTH_test/bucket/key", {"x-object-sysmeta-s3api-checksum": text}, b"data")
         answer = s3("HEAD", "/bucket/key", SHOW)
@@ -36,18 +36,18 @@ def test_one_that_nobody_can_read_is_none(s3):
         ({"x-amz-tagging": "a=1&a=2"}, "InvalidArgument"),
     ],
 )
-def test_a_wish_that_cannot_be_met_stores_nothing(s3, headers, code):
+def test_an_invalid_header_stores_nothing(s3, headers, code):
     assert s3("PUT", "/bucket/key", headers, b"data").code == code
     assert s3.names("bucket") == []
 
 
-def test_metadata_that_is_too_much_is_told_as_such(s3):
+def test_metadata_over_the_limit_is_reported(s3):
     many = {f"x-amz-meta-{n}": "v" * 250 for n in range(60)}
     assert s3("PUT", "/bucket/key", many, b"data").code == "MetadataTooLarge"
     assert s3.names("bucket") == []
 
 
-def test_the_answer_to_a_write_says_what_was_written(s3):
+def test_the_response_to_a_write_describes_the_object(s3):
     s3.versioning("bucket", "Enabled")
     told = s3("PUT", "/bucket/key", {"x-amz-checksum-crc32": SUM}, b"data").headers
     assert told["x-amz-checksum-crc32"] == SUM
@@ -89,7 +89,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
 @pytest.mark.parametrize("headers", [{"x-delete-at": "4000000000"}, {"x-delete-after": "1000"}])
-def test_an_object_ends_when_its_upload_says(s3, write, headers):
+def test_an_object_expires_as_its_upload_requested(s3, write, headers):
     s3("PUT", "/bucket/source", {}, b"data")
     assert write(s3, headers).status == 200
     end = int(s3.sim("HEAD", "/AUTH_test/bucket/key").headers["x-delete-at"])
@@ -99,28 +99,28 @@ def test_an_object_ends_when_its_upload_says(s3, write, headers):
 
 @pytest.mark.parametrize("write", {**WRITES, **OTHERS}.values(), ids={**WRITES, **OTHERS})
 @pytest.mark.parametrize("headers", BAD_ENDS, ids=str)
-def test_an_end_that_is_no_time_to_come_stores_nothing(s3, write, headers):
+def test_an_invalid_expiry_stores_nothing(s3, write, headers):
     s3("PUT", "/bucket/source", {}, b"data")
     answer = write(s3, headers)
     assert (answer.status, answer.code) == (400, "InvalidArgument")
     assert s3.names("bucket") == ["source"]
 
 
-def test_a_copy_ends_with_its_source_unless_it_is_described_anew(s3):
+def test_a_copy_expires_like_its_source_unless_metadata_is_replaced(s3):
     s3("PUT", "/bucket/source", {"x-delete-at": "4000000000"}, b"data")
     for directive, end in (("COPY", "4000000000"), ("REPLACE", None)):
         assert s3("PUT", "/bucket/key", {**COPY, "x-amz-metadata-directive": directive}).status == 200
         assert s3.sim("HEAD", "/AUTH_test/bucket/key").headers.get("x-delete-at") == end
 
 
-def test_parts_do_not_end_before_what_may_need_them(s3):
+def test_parts_do_not_expire_before_objects_that_may_need_them(s3):
     upload = Multipart(s3)
     assert upload.part(1, b"part", {"x-delete-at": "4000000000"}).status == 200
     part = s3.sim("HEAD", f"/AUTH_test/bucket%2Bsegments/key/{upload.id}/1")
     assert part.status == 200 and "x-delete-at" not in part.headers
 
 
-def test_tags_of_a_version_leave_its_object_its_end(s3):
+def test_tagging_a_version_keeps_the_expiry_of_the_object(s3):
     s3.versioning("bucket", "Enabled")
     s3("PUT", "/bucket/key", {"x-delete-at": "4000000000"}, b"data")
     tags = b"<Tagging><TagSet><Tag><Key>a</Key><Value>b</Value></Tag></TagSet></Tagging>"

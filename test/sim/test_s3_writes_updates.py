@@ -1,4 +1,4 @@
-"""Changes of an object's metadata that read it first never undo what somebody else writes meanwhile."""
+"""Read-modify-write updates of an object's metadata never undo concurrent writes."""
 
 import time
 
@@ -8,7 +8,7 @@ from swift.base.timestamp import Timestamp
 from swift.http import fields
 from swift.http.response import error_response
 from test.sim.test_s3_objects_tagging import tags
-from test.support.s3_fixtures import S3Cluster, meddling
+from test.support.s3_fixtures import S3Cluster, interfere_before
 
 KEY = "/v1/AUTH_test/bucket/key"
 TAGGING, ACL = ("?tagging", {}, tags(new="1")), ("?acl", {"x-amz-acl": "public-read"}, b"")
@@ -16,7 +16,7 @@ TAGGING, ACL = ("?tagging", {}, tags(new="1")), ("?acl", {"x-amz-acl": "public-r
 
 @pytest.fixture(params=["plain", "versions"])
 def bucket(sim, request):
-    """The S3 API over a cluster, with an object in a bucket that keeps versions or does not."""
+    """The S3 API over a cluster, with an object in a bucket with or without versioning."""
     world = S3Cluster(sim, s3_acl="true")
     assert world("PUT", "/bucket").status == 200
     if request.param == "versions":
@@ -26,16 +26,18 @@ def bucket(sim, request):
 
 
 @pytest.mark.parametrize(("method", "change"), [("POST", TAGGING), ("PUT", ACL)])
-def test_the_same_bytes_with_other_metadata_stay_what_they_are(bucket, method, change):
+def test_an_update_conflicts_with_an_overwrite_by_identical_bytes(bucket, method, change):
     query, headers, body = change
-    meddling(bucket, method, KEY, lambda: bucket("PUT", "/bucket/key", {"x-amz-meta-m": "new"}, b"same"))
+    interfere_before(
+        bucket, method, KEY, lambda: bucket("PUT", "/bucket/key", {"x-amz-meta-m": "new"}, b"same")
+    )
     assert bucket("PUT", f"/bucket/key{query}", headers, body).code == "OperationAborted"
     assert bucket("HEAD", "/bucket/key").headers["x-amz-meta-m"] == "new"
     assert bucket("GET", "/bucket/key?tagging").texts("Key") == []
 
 
 @pytest.mark.parametrize("change", [TAGGING, ACL])
-def test_what_nobody_disturbs_is_done_again_and_again(bucket, change):
+def test_updates_without_conflicts_succeed_repeatedly(bucket, change):
     query, headers, body = change
     for _ in range(2):
         assert bucket("PUT", f"/bucket/key{query}", headers, body).status == 200
@@ -43,7 +45,7 @@ def test_what_nobody_disturbs_is_done_again_and_again(bucket, change):
     assert (found.body, found.headers["x-amz-meta-m"]) == (b"same", "old")
 
 
-def test_an_upload_that_began_before_tags_were_set_and_ends_after_it_keeps_its_metadata(sim):
+def test_an_upload_that_overlaps_a_tagging_keeps_its_metadata(sim):
     world = S3Cluster(sim)
     assert world("PUT", "/bucket").status == 200
     assert world("PUT", "/bucket/key", {"x-amz-meta-m": "old"}, b"same").status == 200
@@ -59,14 +61,14 @@ def test_an_upload_that_began_before_tags_were_set_and_ends_after_it_keeps_its_m
 
 
 @pytest.mark.parametrize("change", [TAGGING, ACL])
-def test_what_is_removed_meanwhile_has_no_metadata(bucket, change):
+def test_an_object_deleted_during_an_update_gets_no_metadata(bucket, change):
     query, headers, body = change
     assert bucket("DELETE", "/bucket/key").status == 204
     assert bucket("PUT", f"/bucket/key{query}", headers, body).code == "NoSuchKey"
 
 
 @pytest.mark.parametrize("change", [TAGGING, ACL])
-def test_nodes_that_know_no_conditions_are_asked_without(bucket, change):
+def test_nodes_without_conditional_writes_get_unconditional_requests(bucket, change):
     query, headers, body = change
 
     def instead(request):

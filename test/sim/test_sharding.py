@@ -1,4 +1,4 @@
-"""A container is split while clients work, and looks the same to them all the time."""
+"""A container is sharded while clients use it; listings stay the same throughout."""
 
 import json
 import random
@@ -19,7 +19,7 @@ def sharders(sim, tmp_path):
 NAMES = [f"o{number:02d}" for number in range(30)]
 
 
-def test_a_large_container_is_split_and_lists_the_same(sim, sharders):
+def test_a_large_container_is_sharded_and_lists_the_same(sim, sharders):
     put(sim, *NAMES)
     before = sim("HEAD", "/a/c").headers
     told = sharders.run()
@@ -37,7 +37,7 @@ def test_a_large_container_is_split_and_lists_the_same(sim, sharders):
     assert not sharders.log.lines or not [line for line in sharders.log.lines if line.startswith("ERROR")]
 
 
-def test_listings_of_a_split_container_take_all_parameters(sim, sharders):
+def test_listings_of_a_sharded_container_support_all_parameters(sim, sharders):
     names = sorted([*NAMES, *(f"d{n}/x{m}" for n in range(4) for m in range(3)), "d2", "p/ä", "p/z"])
     put(sim, *names)
     plain = {
@@ -74,7 +74,7 @@ def test_listings_of_a_split_container_take_all_parameters(sim, sharders):
         assert rows(sim, **json.loads(text)) == wanted, text
 
 
-def test_rows_go_to_shards_and_deletions_as_well(sim, sharders):
+def test_rows_and_deletions_go_to_shards(sim, sharders):
     put(sim, *NAMES)
     settle(sim, sharders)
     assert state(sim) == "sharded"
@@ -98,7 +98,7 @@ def test_rows_go_to_shards_and_deletions_as_well(sim, sharders):
 def test_rows_that_reach_the_root_late_are_moved(sim, sharders):
     put(sim, *NAMES)
     settle(sim, sharders)
-    # Whoever has old facts cached tells the root.
+    # Object servers with cached ranges send updates to the root.
     for node in sim.primaries("container", "a", "c"):
         answer = sim.transport.request_of(
             node_port("container", node),
@@ -132,7 +132,7 @@ def test_writers_do_not_keep_a_container_from_being_split(sim, sharders, tmp_pat
     running = Sharders(sim, tmp_path, keeps=True)
     running.run()
     put(sim, *NAMES)
-    # Every file was written a moment ago; who has not seen that the container is to be split would wait.
+    # Every file was just written; a sharder that has not seen the shard ranges would wait.
     for turn in range(6):
         put(sim, f"p{turn}")
         running.run()
@@ -146,7 +146,7 @@ def test_writers_do_not_keep_a_container_from_being_split(sim, sharders, tmp_pat
     assert sim("HEAD", "/a/c", {"x-newest": "true"}).headers["x-container-object-count"] == str(len(wanted))
 
 
-def test_small_shards_are_put_together(sim, sharders):
+def test_small_shards_are_merged(sim, sharders):
     put(sim, *NAMES)
     settle(sim, sharders)
     for name in NAMES[:7]:
@@ -161,7 +161,7 @@ def test_small_shards_are_put_together(sim, sharders):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_listing_is_the_set_of_objects_at_every_rest(sim, sharders, seed):
+def test_the_listing_matches_the_objects_whenever_sharders_are_idle(sim, sharders, seed):
     draw = random.Random(seed)
     known = set()
     for _round in range(6):
@@ -176,7 +176,7 @@ def test_the_listing_is_the_set_of_objects_at_every_rest(sim, sharders, seed):
         away = draw.sample(range(1, 7), draw.randrange(3))
         with sim.refusing("container", *away[:1]):
             sharders.run(*(n for n in range(1, 7) if n not in away))
-        sim.forgive()
+        sim.clear_node_errors()
         if draw.random() < 0.5:
             sim.cache.values.clear()
     settle(sim, sharders, passes=25)
@@ -184,7 +184,7 @@ def test_the_listing_is_the_set_of_objects_at_every_rest(sim, sharders, seed):
     assert sim("HEAD", "/a/c").headers["x-container-object-count"] == str(len(known))
 
 
-def test_recon_lists_what_is_to_be_split_and_what_is(sim, sharders):
+def test_recon_lists_sharding_candidates_and_containers_being_sharded(sim, sharders):
     put(sim, *NAMES)
     sharders.run(auto_shard=False)
     candidates = sharders.lists["sharding_candidates"]

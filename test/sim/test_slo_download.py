@@ -29,7 +29,7 @@ def test_conditions_and_heads_are_answered_without_reading_the_manifest(slo, sim
 
 
 @pytest.mark.parametrize("policy", ["ec32", "twice"])
-def test_manifests_may_be_coded(slo, sim, policy):
+def test_manifests_can_be_erasure_coded(slo, sim, policy):
     assert sim("PUT", "/a/e", {"x-storage-policy": policy}).status == 201
     slo.upload("/a/e/m", [{"path": f"/s/{name}"} for name in PIECES])
     for headers, status, body in (
@@ -48,14 +48,14 @@ def test_manifests_may_be_coded(slo, sim, policy):
 
 
 @pytest.mark.parametrize("first", range(15))
-def test_every_range_is_that_of_the_whole(slo, first):
+def test_ranges_refer_to_the_whole_object(slo, first):
     for last in range(first, 17):
         answer = slo("GET", "/a/c/m", {"range": f"bytes={first}-{last}"})
         assert (answer.status, answer.body) == (206, WHOLE[first : last + 1])
 
 
 @pytest.mark.parametrize("memory", [1, 6, 1000])
-def test_segments_that_are_read_ahead_are_the_same_bytes(make_slo, sim, memory):
+def test_prefetched_segments_have_the_same_bytes(make_slo, sim, memory):
     slo = make_slo(read_ahead_bytes=str(memory))
     slo.upload("/a/c/m", [{"path": f"/s/{name}"} for name in (*PIECES, *PIECES)])
     assert slo("GET", "/a/c/m").body == WHOLE * 2
@@ -69,7 +69,7 @@ def test_segments_that_are_read_ahead_are_the_same_bytes(make_slo, sim, memory):
     assert answer.broke_off is not None
 
 
-def test_a_range_asks_only_for_the_segments_and_bytes_that_it_touches(slo, sim):
+def test_a_range_requests_only_the_segments_and_bytes_it_covers(slo, sim):
     slo("GET", "/a/c/m", {"range": "bytes=5-6"})
     asked = [
         (path.rpartition("/")[2], headers.get("range"))
@@ -110,7 +110,7 @@ def test_a_segment_of_another_size_is_never_sent(slo, sim):
     assert slo("GET", "/a/c/m").status == 409
 
 
-def test_a_segment_read_goes_on_at_another_replica(slo, sim):
+def test_a_segment_read_continues_at_another_replica(slo, sim):
     for n in sim.primaries("object", "a", "s", "two")[:2]:
         sim.faults.dies_after[node_port("object", n)] = 2
     for _ in range(3):
@@ -132,7 +132,7 @@ def test_the_next_segment_is_open_before_the_current_one_is_sent(slo, sim):
     assert all(download.closed for download in sim.transport.downloads)
 
 
-def test_an_empty_part_is_no_range(slo, sim):
+def test_an_empty_part_is_returned_without_a_content_range(slo, sim):
     sim("PUT", "/a/s/empty", {}, b"")
     slo.upload("/a/c/e", [{"path": "/s/one"}, {"path": "/s/empty"}])
     for method, number, status in (("GET", 1, 206), ("GET", 2, 200), ("HEAD", 2, 200), ("GET", 3, 416)):
@@ -148,7 +148,7 @@ def test_a_part_that_is_refused_leaves_nothing_open(slo, sim, headers):
     assert all(download.closed for download in sim.transport.downloads)
 
 
-def test_many_small_segments_are_paced_and_large_ones_are_not(make_slo):
+def test_many_small_segments_are_rate_limited_and_large_ones_are_not(make_slo):
     front = make_slo()
     front.upload("/a/c/many", [{"path": "/s/one", "range": f"{n % 4}-{n % 4}"} for n in range(8)])
     paced = make_slo(rate_limit_segments_per_sec="20", rate_limit_after_segment="2")
@@ -161,7 +161,7 @@ def test_many_small_segments_are_paced_and_large_ones_are_not(make_slo):
     assert unpaced("GET", "/a/c/many").body == b"0" * 8
 
 
-def test_a_download_ends_at_its_time(make_slo, slo):
+def test_a_download_ends_at_its_time_limit(make_slo, slo):
     assert make_slo(max_get_time="0")("GET", "/a/c/m").status == 409
 
 
@@ -200,7 +200,7 @@ def test_manifests_in_manifests_are_flattened(slo):
     assert slo("GET", "/a/c/outer").body == WHOLE[3:10] + b"0000" + WHOLE
 
 
-def test_a_manifest_that_came_to_contain_itself_ends(slo):
+def test_a_manifest_that_contains_itself_is_an_error(slo):
     slo.upload("/a/c/x", [{"path": "/c/m"}])
     slo.upload("/a/c/y", [{"path": "/c/x"}])
     slo.upload("/a/c/x", [{"path": "/c/y"}])

@@ -1,4 +1,4 @@
-"""Static large objects go with their segments, now or later (swift/middleware/slo)."""
+"""Static large objects are deleted with their segments, now or later (swift/middleware/slo)."""
 
 import json
 import re
@@ -18,13 +18,13 @@ def test_segments_are_deleted_with_the_rights_of_the_caller(slo, sim):
     assert sim("GET", "/a/s/two").status == 200
 
 
-def test_the_queue_of_the_expirer_is_not_open_to_who_may_not_delete(slo, sim):
+def test_queueing_for_the_expirer_needs_the_right_to_delete(slo, sim):
     slo.denied.add(("DELETE", "/a/s/x"))
     assert slo("DELETE", "/a/c/m?multipart-manifest=delete&async=on").status == 403
     assert slo("GET", "/a/c/m").body == WHOLE
 
 
-def test_segments_go_with_their_manifest_each_once(slo, sim):
+def test_segments_are_deleted_with_their_manifest_each_once(slo, sim):
     slo.upload("/a/c/outer", [{"path": "/c/m"}, {"path": "/s/one"}, {"data": "YQ=="}])
     answer = slo("DELETE", "/a/c/outer?multipart-manifest=delete", {"accept": "application/json"})
     report = json.loads(answer.body)
@@ -34,7 +34,7 @@ def test_segments_go_with_their_manifest_each_once(slo, sim):
     ] * 4
 
 
-def test_a_status_line_that_waits_is_that_of_the_report(slo, sim):
+def test_a_delayed_status_line_is_that_of_the_report(slo, sim):
     slo.denied.add(("DELETE", "/a/s/two"))
     refused = slo("DELETE", "/a/c/m?multipart-manifest=delete&heartbeat=off")
     assert (refused.status, b"Response Status: 400 Bad Request" in refused.body) == (400, True)
@@ -49,13 +49,13 @@ def test_a_status_line_that_waits_is_that_of_the_report(slo, sim):
     assert answer.status == 406
 
 
-def test_no_status_line_goes_out_before_quick_work_has_ended(slo, sim):
+def test_no_status_line_is_sent_before_a_fast_deletion_has_ended(slo, sim):
     response = slo.open("DELETE", "/a/c/m?multipart-manifest=delete")
     assert response.status == 200
     assert sim("HEAD", "/a/c/m").status == 404, "the body was not read yet"
 
 
-def test_segments_go_though_the_client_is_gone(make_slo, slo, sim):
+def test_segments_are_deleted_although_the_client_disconnected(make_slo, slo, sim):
     hasty, held = make_slo(yield_frequency="0.01"), green.Event()
     for node in sim.primaries("object", "a", "s", "one"):
         sim.transport.faults.waits_for[node_port("object", node)] = held
@@ -72,7 +72,7 @@ def test_segments_go_though_the_client_is_gone(make_slo, slo, sim):
             assert not deadline.wait(0.01)
 
 
-def test_the_manifest_goes_last(slo, sim):
+def test_the_manifest_is_deleted_last(slo, sim):
     slo("DELETE", "/a/c/m?multipart-manifest=delete")
     names = [
         path.rpartition("/")[2]
@@ -96,7 +96,7 @@ def test_too_many_names_are_refused_and_nothing_is_deleted(make_slo, slo, sim):
     assert sim("HEAD", "/a/c/big").status == 200
 
 
-def test_a_deletion_for_later_enters_the_segments_into_the_queue(slo, sim):
+def test_an_asynchronous_deletion_queues_the_segments(slo, sim):
     assert slo("DELETE", "/a/c/m?multipart-manifest=delete&async=on").status == 204
     assert sim("HEAD", "/a/c/m").status == 404
     assert sim("HEAD", "/a/s/one").status == 200
@@ -104,17 +104,17 @@ def test_a_deletion_for_later_enters_the_segments_into_the_queue(slo, sim):
     rows = json.loads(sim("GET", f"/.expiring_objects/{queue['name']}?format=json").body)
     assert {row["name"].partition("-")[2] for row in rows} == {f"a/s/{name}" for name in PIECES}
     assert {row["content_type"] for row in rows} == {"application/async-deleted"}
-    # With whole seconds what was written in the same second would stay (doc/formats/expirer-queue.md).
+    # With whole seconds, segments of the same second would stay (doc/formats/expirer-queue.md).
     assert all(re.match(r"[0-9]{10}\.[0-9]{5}-a/", row["name"]) for row in rows)
 
 
 @pytest.mark.parametrize("more", ["", "&async=on"])
-def test_a_deletion_at_no_time_deletes_nothing(slo, sim, more):
+def test_a_deletion_with_an_invalid_timestamp_deletes_nothing(slo, sim, more):
     answer = slo("DELETE", f"/a/c/m?multipart-manifest=delete{more}", {"x-timestamp": "junk"})
     assert answer.status == 400
     assert slo("GET", "/a/c/m").body == WHOLE
 
 
-def test_deletions_for_later_can_be_switched_off(make_slo, slo, sim):
+def test_asynchronous_deletions_can_be_disabled(make_slo, slo, sim):
     answer = make_slo(allow_async_delete="false")("DELETE", "/a/c/m?multipart-manifest=delete&async=on")
     assert (answer.status, b"Number Deleted: 4" in answer.body) == (200, True)

@@ -1,4 +1,4 @@
-"""Manifests of static large objects are taken when every segment is what they say (swift/middleware/slo)."""
+"""Manifests of static large objects are accepted if every segment matches (swift/middleware/slo)."""
 
 import json
 
@@ -8,7 +8,7 @@ from test.support.filters import ETAG, PUT
 from test.support.sim import Answer
 
 
-def test_segments_that_the_caller_may_not_see_cannot_be_named(slo):
+def test_segments_without_read_access_cannot_be_named(slo):
     slo.denied.add(("HEAD", "/a/s/one"))
     answer = slo.upload("/a/c/n", [{"path": "/s/one"}])
     assert (answer.status, answer.body) == (400, b"Errors:\n/s/one, 403 Forbidden\n")
@@ -21,7 +21,7 @@ def test_other_accounts_cannot_be_reached_from_a_manifest(slo, sim):
         assert slo.upload("/a/c/n", [{"path": path}]).body.endswith(b"404 Not Found\n")
 
 
-def test_each_object_is_looked_at_once(slo, sim):
+def test_each_segment_is_checked_once(slo, sim):
     slo.upload("/a/c/n", [{"path": "/s/one"}, {"path": "s/one", "range": "1-2"}, {"path": "/s/two"}])
     heads = [
         path.rpartition("/")[2]
@@ -31,7 +31,7 @@ def test_each_object_is_looked_at_once(slo, sim):
     assert sorted(heads) == ["one", "two"]
 
 
-def test_limits_are_kept(make_slo):
+def test_limits_are_enforced(make_slo):
     small = make_slo(max_manifest_segments="2", max_manifest_size="200")
     one = {"path": "/s/one"}
     assert small.upload("/a/c/n", [one, one]).status == 201
@@ -45,14 +45,14 @@ def test_limits_are_kept(make_slo):
     assert small("PUT", "/a/c/n" + PUT, unannounced, b" " * 300).status == 413
 
 
-def test_a_manifest_that_the_s3_api_made_of_part_numbers_may_be_as_long_as_names_make_it(make_slo):
+def test_a_manifest_of_the_s3_api_can_exceed_the_size_limit(make_slo):
     small = make_slo(max_manifest_size="20")
     manifest, ours = [{"path": "/s/one"}, {"path": "/s/two"}], {fields.SYSMETA_S3_UPLOAD_ID: "u"}
     assert small.upload("/a/c/n", manifest).status == 413
     assert small.upload("/a/c/n", manifest, ours).status == 201
 
 
-def test_the_container_is_told_size_and_etag_of_the_whole(slo, sim):
+def test_the_container_row_has_size_and_etag_of_the_whole_object(slo, sim):
     (row,) = json.loads(sim("GET", "/a/c?format=json").body)
     assert (row["bytes"], row["content_type"]) == (15, "v/x")
     assert row["hash"].endswith(f"; slo_etag={ETAG}")
@@ -61,14 +61,14 @@ def test_the_container_is_told_size_and_etag_of_the_whole(slo, sim):
     assert len(row["hash"]) == 32
 
 
-def test_what_another_filter_says_of_the_row_is_kept(slo, sim):
+def test_row_values_of_other_filters_are_kept(slo, sim):
     override = {"x-object-sysmeta-container-update-override-etag": "; s3_etag=abc"}
     slo.upload("/a/c/o", [{"path": "/s/one"}], override)
     rows = {row["name"]: row["hash"] for row in json.loads(sim("GET", "/a/c?format=json").body)}
     assert rows["o"][32:].startswith("; s3_etag=abc; slo_etag=")
 
 
-def test_another_filter_may_refuse_a_manifest(slo, sim):
+def test_another_filter_can_refuse_a_manifest(slo, sim):
     seen = []
 
     def hook(entries):

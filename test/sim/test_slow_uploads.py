@@ -1,4 +1,4 @@
-"""A node that takes an upload slowly does not pace the others beyond a bound.
+"""A node that reads an upload slowly delays the others only within limits.
 
 See doc/explanation/striping.md.
 """
@@ -21,7 +21,7 @@ BODIES = {"c": BODY, "coded": CODED}
 
 
 class Watched(RequestBody):
-    """An upload that tells how much of it was read when."""
+    """An upload that records how much of it was read when."""
 
     def __init__(self, data):
         self.length = len(data)
@@ -37,7 +37,7 @@ class Watched(RequestBody):
 
 
 class Breaking(Watched):
-    """One whose client goes away in the middle."""
+    """An upload that the client aborts half-way."""
 
     def read(self, size=-1):
         if self.given >= self.length // 2:
@@ -71,7 +71,7 @@ def put(sim, container, body=None, headers=None):
 
 
 @pytest.mark.parametrize(("container", "policy"), PLACES)
-def test_an_upload_through_lines_is_whole_on_every_node(make, container, policy):
+def test_an_upload_with_send_queues_is_complete_on_every_node(make, container, policy):
     sim = make(container)
     assert put(sim, container).status == 201
     assert sim.holders(policy=policy) == sorted(nodes_of(sim, container, policy))
@@ -79,7 +79,7 @@ def test_an_upload_through_lines_is_whole_on_every_node(make, container, policy)
 
 
 @pytest.mark.parametrize(("container", "policy"), PLACES)
-def test_the_upload_goes_on_without_a_node_that_takes_nothing(make, container, policy):
+def test_the_upload_continues_without_a_node_that_reads_nothing(make, container, policy):
     sim = make(container)
     nodes = nodes_of(sim, container, policy)
     sim.faults.stalls_taking_after[node_port("object", nodes[0])] = (1000, green.Event())
@@ -92,7 +92,7 @@ def test_the_upload_goes_on_without_a_node_that_takes_nothing(make, container, p
 
 
 @pytest.mark.parametrize(("container", "policy"), PLACES)
-def test_a_node_that_is_needed_is_waited_for_however_slow(make, container, policy):
+def test_the_upload_waits_for_a_slow_node_that_the_quorum_needs(make, container, policy):
     sim = make(container)
     nodes = nodes_of(sim, container, policy)
     spare = len(nodes) - (2 if policy == 0 else 4)
@@ -106,7 +106,7 @@ def test_a_node_that_is_needed_is_waited_for_however_slow(make, container, polic
 
 
 @pytest.mark.parametrize(("container", "policy"), PLACES)
-def test_a_node_that_catches_up_is_not_left(make, container, policy):
+def test_a_node_that_catches_up_is_kept(make, container, policy):
     sim = make(container, upload_patience=5.0)
     nodes = nodes_of(sim, container, policy)
     event = green.Event()
@@ -116,7 +116,7 @@ def test_a_node_that_catches_up_is_not_left(make, container, policy):
     assert sim.holders(policy=policy) == sorted(nodes)
 
 
-def test_the_client_is_read_until_the_memory_is_full_and_no_further(make):
+def test_the_client_is_read_until_the_memory_limit(make):
     sim = make(upload_patience=5.0)
     node, event, body = nodes_of(sim, "c", 0)[0], green.Event(), Watched(BODY)
     sim.faults.stalls_taking_after[node_port("object", node)] = (0, event)
@@ -139,7 +139,7 @@ def test_without_the_option_the_others_wait_for_a_slow_node(make):
 
 
 @pytest.mark.parametrize(("container", "policy"), PLACES)
-def test_the_client_is_answered_before_a_node_that_is_only_late(make, container, policy):
+def test_the_client_gets_its_response_before_a_late_node_is_done(make, container, policy):
     sim = make(container, upload_memory=1 << 30)
     nodes = nodes_of(sim, container, policy)
     event = green.Event()
@@ -156,7 +156,7 @@ def test_the_client_is_answered_before_a_node_that_is_only_late(make, container,
 
 @pytest.mark.parametrize(("container", "policy"), PLACES)
 @pytest.mark.parametrize("lost", [1, 2, 3])
-def test_nodes_that_fail_meanwhile_are_dropped_as_ever(make, container, policy, lost):
+def test_nodes_that_fail_during_the_upload_are_dropped(make, container, policy, lost):
     sim = make(container)
     nodes = nodes_of(sim, container, policy)
     for n in nodes[:lost]:
@@ -167,7 +167,7 @@ def test_nodes_that_fail_meanwhile_are_dropped_as_ever(make, container, policy, 
 
 
 @pytest.mark.parametrize(("container", "policy"), PLACES)
-def test_a_client_that_goes_away_leaves_nothing(make, container, policy):
+def test_an_aborted_upload_leaves_nothing(make, container, policy):
     sim = make(container)
     nodes = nodes_of(sim, container, policy)
     sim.faults.stalls_taking_after[node_port("object", nodes[0])] = (1000, green.Event())
@@ -176,7 +176,7 @@ def test_a_client_that_goes_away_leaves_nothing(make, container, policy):
 
 
 @pytest.mark.parametrize(("container", "policy"), PLACES)
-def test_conditions_hold_with_lines(make, container, policy):
+def test_conditions_hold_with_send_queues(make, container, policy):
     sim = make(container)
     assert put(sim, container, headers={"if-none-match": "*"}).status == 201
     assert put(sim, container, headers={"if-none-match": "*"}).status == 412
@@ -187,7 +187,7 @@ def test_conditions_hold_with_lines(make, container, policy):
 
 
 @pytest.mark.parametrize("memory", [1, READ_BYTES])
-def test_with_too_little_memory_the_upload_goes_on_piece_by_piece(make, memory):
+def test_without_enough_memory_the_upload_continues_without_send_queues(make, memory):
     sim = make(upload_memory=memory, upload_patience=5.0)
     sim.faults.takes_s[node_port("object", nodes_of(sim, "c", 0)[0])] = 0.005
     assert put(sim, "c").status == 201

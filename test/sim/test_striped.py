@@ -1,4 +1,4 @@
-"""Large objects come from several nodes at once, and no wrong byte with them.
+"""Large objects are read from several nodes at once, without wrong bytes.
 
 See doc/explanation/striping.md.
 """
@@ -34,7 +34,7 @@ def primaries(sim):
     return sim.primaries("object", "a", "c", "o")
 
 
-def test_all_replicas_take_part(sim):
+def test_all_replicas_are_read(sim):
     put(sim)
     answer = sim("GET", "/a/c/o")
     assert (answer.status, answer.broke_off, answer.body) == (200, None, BODY)
@@ -44,7 +44,7 @@ def test_all_replicas_take_part(sim):
 
 
 @pytest.mark.parametrize("asked", ["bytes=1000-2500000", "bytes=-2000000", "bytes=500000-"])
-def test_so_do_they_for_a_large_range(sim, asked):
+def test_all_replicas_are_read_for_a_large_range(sim, asked):
     put(sim)
     first, _, last = asked.removeprefix("bytes=").partition("-")
     span = BODY[-int(last) :] if not first else BODY[int(first) : int(last) + 1 if last else None]
@@ -56,7 +56,7 @@ def test_so_do_they_for_a_large_range(sim, asked):
 @pytest.mark.parametrize(
     "headers", [{"range": "bytes=5-90000"}, {"x-newest": "true"}, {"range": "bytes=0-9,50-99"}]
 )
-def test_what_is_small_or_special_comes_from_one(sim, headers):
+def test_small_and_special_reads_use_one_replica(sim, headers):
     put(sim)
     before = sim("GET", "/a/c/o", headers)
     assert before.status in (200, 206)
@@ -66,7 +66,7 @@ def test_what_is_small_or_special_comes_from_one(sim, headers):
     assert len(sim.asked("object", "GET")) == 1
 
 
-def test_conditions_are_judged_once(sim):
+def test_conditions_are_evaluated_once(sim):
     put(sim)
     etag = sim("HEAD", "/a/c/o").headers["etag"]
     assert sim("GET", "/a/c/o", {"if-match": etag}).body == BODY
@@ -75,24 +75,24 @@ def test_conditions_are_judged_once(sim):
 
 @pytest.mark.parametrize("after", [0, 1, 40_000, UNIT, 200_000])
 @pytest.mark.parametrize("lost", [1, 2])
-def test_nodes_that_are_lost_are_masked(sim, after, lost):
+def test_failed_nodes_are_masked(sim, after, lost):
     put(sim)
     for n in primaries(sim)[:lost]:
         sim.faults.dies_after[node_port("object", n)] = after
     for _ in range(3):
         answer = sim("GET", "/a/c/o")
         assert (answer.status, answer.broke_off, answer.body) == (200, None, BODY)
-        sim.forgive()
+        sim.clear_node_errors()
 
 
-def test_when_all_are_lost_the_body_breaks_off(sim):
+def test_the_body_ends_early_when_all_nodes_fail(sim):
     put(sim)
     for n in range(1, 7):
         sim.faults.dies_after[node_port("object", n)] = 10_000
     assert isinstance(sim("GET", "/a/c/o").broke_off, BodyError)
 
 
-def test_a_node_that_hangs_is_not_waited_for(sim):
+def test_reads_do_not_wait_for_a_hanging_node(sim):
     put(sim)
     never = green.Event()
     sim.faults.stalls_after[node_port("object", primaries(sim)[0])] = (UNIT // 2, never)
@@ -103,13 +103,13 @@ def test_a_node_that_hangs_is_not_waited_for(sim):
     never.set()
 
 
-def test_nodes_with_another_version_take_no_part(sim):
+def test_nodes_with_another_version_are_not_read(sim):
     other = bytes(reversed(BODY))
     put(sim, **{"x-timestamp": f"{NOW:.5f}"})
     stale = primaries(sim)[0]
     with sim.refusing("object", stale):
         put(sim, other, **{"x-timestamp": f"{NOW + 5:.5f}"})
-    sim.forgive()
+    sim.clear_node_errors()
     bodies = set()
     for _ in range(12):
         answer = sim("GET", "/a/c/o")
@@ -119,7 +119,7 @@ def test_nodes_with_another_version_take_no_part(sim):
     assert other in bodies
 
 
-def test_an_upload_in_the_middle_of_a_download_changes_nothing_for_it(sim):
+def test_a_concurrent_upload_does_not_change_a_download(sim):
     put(sim)
     response = sim.open("/a/c/o")
     buffer, got = memoryview(bytearray(50_000)), b""
@@ -132,15 +132,15 @@ def test_an_upload_in_the_middle_of_a_download_changes_nothing_for_it(sim):
     assert sim("GET", "/a/c/o").body == BODY[::-1]
 
 
-def test_the_same_bytes_of_another_time_are_another_version(sim):
+def test_equal_bytes_with_another_timestamp_are_another_version(sim):
     put(sim, **{"x-timestamp": f"{NOW:.5f}"})
     with sim.refusing("object", primaries(sim)[0]):
         put(sim, **{"x-timestamp": f"{NOW + 5:.5f}"})
-    sim.forgive()
+    sim.clear_node_errors()
     assert sim("GET", "/a/c/o").body == BODY
 
 
-def test_a_client_that_goes_away_leaves_nothing_open(sim):
+def test_an_aborted_download_leaves_nothing_open(sim):
     put(sim)
     response = sim.open("/a/c/o")
     buffer = memoryview(bytearray(100_000))
@@ -152,7 +152,7 @@ def test_a_client_that_goes_away_leaves_nothing_open(sim):
         green.sleep(0.01)
 
 
-def test_what_is_held_keeps_to_the_bound(sim):
+def test_buffered_bytes_stay_within_the_limit(sim):
     put(sim)
     response = sim.open("/a/c/o")
     body, got, most = response.body, 0, 0
@@ -167,13 +167,13 @@ def test_what_is_held_keeps_to_the_bound(sim):
 
 
 @pytest.mark.parametrize("stalled", [1, 2])
-def test_archives_that_hang_are_masked_by_others(sim, stalled):
+def test_hanging_archives_are_masked_by_others(sim, stalled):
     put(sim, BODY[:200_000], "/a/coded/o")
     never = green.Event()
     for n in sim.primaries("object", "a", "coded", "o", policy=1)[:stalled]:
         sim.faults.stalls_after[node_port("object", n)] = (20_000, never)
     for _ in range(3):
-        # Which archives are asked for first is drawn.
+        # The first requested archives are random.
         began = time.monotonic()
         answer = sim("GET", "/a/coded/o")
         assert (answer.status, answer.broke_off, answer.body) == (200, None, BODY[:200_000])
@@ -181,7 +181,7 @@ def test_archives_that_hang_are_masked_by_others(sim, stalled):
     never.set()
 
 
-def test_segments_wait_for_the_client_as_far_as_memory_goes(sim):
+def test_prefetched_segments_stay_within_the_memory_limit(sim):
     put(sim, BODY[:1_500_000], "/a/coded/o")
     response = sim.open("/a/coded/o")
     buffer = memoryview(bytearray(500))
@@ -196,21 +196,21 @@ def test_segments_wait_for_the_client_as_far_as_memory_goes(sim):
     response.discard()
 
 
-def test_a_device_that_was_slow_is_left_out_of_the_next_download(sim):
+def test_the_next_download_skips_a_slow_device(sim):
     put(sim)
     slow = primaries(sim)[0]
     sim.faults.gives_s[node_port("object", slow)] = 0.03
     for n in primaries(sim)[1:]:
         sim.faults.gives_s[node_port("object", n)] = 0.001
     for _ in range(4):
-        # Which node is asked first is drawn, and its first unit is not measured.
+        # The first node is random, and its first unit is not measured.
         assert sim("GET", "/a/c/o").body == BODY
     assert slow not in sim.asked("object", "GET")
     with sim.refusing("object", *primaries(sim)[1:]):
         assert sim("GET", "/a/c/o").body == BODY, "it is asked when there is no other"
 
 
-def test_a_slow_archive_is_not_asked_for_while_there_are_others(sim):
+def test_a_slow_archive_is_not_requested_while_others_suffice(sim):
     put(sim, BODY[:300_000], "/a/coded/o")
     nodes = sim.primaries("object", "a", "coded", "o", policy=1)
     for n in nodes:
@@ -219,7 +219,7 @@ def test_a_slow_archive_is_not_asked_for_while_there_are_others(sim):
     assert nodes[0] not in sim.asked("object", "GET")
 
 
-def test_what_an_archive_was_waited_for_is_remembered(sim):
+def test_the_latency_of_an_archive_is_recorded(sim):
     put(sim, BODY[:300_000], "/a/coded/o")
     nodes = sim.primaries("object", "a", "coded", "o", policy=1)
     sim.faults.gives_s[node_port("object", nodes[0])] = 0.003
@@ -228,7 +228,7 @@ def test_what_an_archive_was_waited_for_is_remembered(sim):
     assert f"sdb{nodes[0]} " in known
 
 
-def test_an_archive_that_hangs_is_remembered_as_slow(sim):
+def test_a_hanging_archive_is_recorded_as_slow(sim):
     put(sim, BODY[:200_000], "/a/coded/o")
     nodes = sim.primaries("object", "a", "coded", "o", policy=1)
     for n in nodes:

@@ -1,4 +1,4 @@
-"""A listing shows what was acknowledged, and nothing whose end was, whichever container servers were away."""
+"""Strong listings show all acknowledged writes and deletions, whichever container servers were down."""
 
 import itertools
 import json
@@ -36,7 +36,7 @@ PAIRS = list(itertools.product(range(3), range(3)))
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 @pytest.mark.parametrize("away, later", PAIRS)
-def test_what_was_stored_is_listed_though_other_servers_are_away_then(sim, containers, away, later, body):
+def test_stored_objects_are_listed_although_other_servers_fail_later(sim, containers, away, later, body):
     with sim.refusing("container", containers[away]):
         assert sim("PUT", "/a/c/o", TEXT, body).status == 201
     with sim.refusing("container", containers[later]):
@@ -46,7 +46,7 @@ def test_what_was_stored_is_listed_though_other_servers_are_away_then(sim, conta
 
 
 @pytest.mark.parametrize("away, later", PAIRS)
-def test_what_was_deleted_is_listed_no_more(sim, containers, away, later):
+def test_deleted_objects_are_not_listed(sim, containers, away, later):
     assert sim("PUT", "/a/c/o", TEXT, b"x").status == 201
     with sim.refusing("container", containers[away]):
         assert sim("DELETE", "/a/c/o").status == 204
@@ -55,7 +55,7 @@ def test_what_was_deleted_is_listed_no_more(sim, containers, away, later):
 
 
 @pytest.mark.parametrize("later", range(3))
-def test_what_replaced_an_object_is_listed(sim, containers, later):
+def test_the_replacement_of_an_object_is_listed(sim, containers, later):
     assert sim("PUT", "/a/c/o", TEXT, b"x").status == 201
     with sim.refusing("container", containers[0]):
         assert sim("PUT", "/a/c/o", TEXT, b"longer").status == 201
@@ -85,7 +85,7 @@ def test_erasure_coded_objects_are_listed_too(sim, away):
             ]
 
 
-def test_pages_and_prefixes_are_whole(sim, containers):
+def test_pages_and_prefixes_are_complete(sim, containers):
     names = [f"{folder}/{n}" for folder in "abc" for n in range(4)]
     for n, name in enumerate(names):
         with sim.refusing("container", containers[n % 3]):
@@ -105,7 +105,7 @@ def test_pages_and_prefixes_are_whole(sim, containers):
             assert listed(sim, "&marker=a/3&end_marker=c/2") == ["c/0", "c/1"]
 
 
-def test_a_container_asks_for_it_with_metadata_of_its_own(make_sim):
+def test_container_metadata_enables_strong_listings(make_sim):
     sim = make_sim(strong_listing="marked")
     assert sim("PUT", "/a/c", {"x-container-meta-strong-listing": "true"}).status == 201
     assert sim("PUT", "/a/d").status == 201
@@ -116,7 +116,7 @@ def test_a_container_asks_for_it_with_metadata_of_its_own(make_sim):
     assert listed(sim)[0] == "first"
 
 
-def test_nothing_more_is_asked_where_nobody_wants_it(make_sim):
+def test_eventual_listings_cost_no_additional_requests(make_sim):
     sim = make_sim()
     sim("PUT", "/a/c", {"x-container-meta-strong-listing": "true"})
     sim("PUT", "/a/c/o", TEXT, b"x")
@@ -125,7 +125,7 @@ def test_nothing_more_is_asked_where_nobody_wants_it(make_sim):
     assert len(sim.asked("container", "GET")) == 1
 
 
-def test_a_server_that_does_not_know_of_a_split_yet_is_not_believed(sim, containers, tmp_path):
+def test_listings_of_a_server_that_missed_a_split_are_not_used(sim, containers, tmp_path):
     assert sim("POST", "/a/c", {"x-container-sysmeta-sharding": "True"}).status == 204
     sharders = Sharders(sim, tmp_path)
     before = [f"o{n:03}" for n in range(30)]
@@ -137,7 +137,7 @@ def test_a_server_that_does_not_know_of_a_split_yet_is_not_believed(sim, contain
             sharders.run(*knowing)
         sim.cache.values.clear()
         assert sim("PUT", "/a/c/p", TEXT, b"x").status == 201
-    sim.forgive()
+    sim.clear_node_errors()
     for _ in range(30):
         sim.cache.values.clear()
         assert listed(sim) == [*before, "p"]
@@ -146,7 +146,7 @@ def test_a_server_that_does_not_know_of_a_split_yet_is_not_believed(sim, contain
 
 
 def agreed_listings(sim, wanted):
-    """What listings say whichever server is away, with all parameters, is what ``wanted`` says."""
+    """Check that listings with all parameters match ``wanted``, whichever server is down."""
     folders = sorted({f"{name.partition('/')[0]}/" for name in wanted if "/" in name})
     for later in SERVERS:
         with sim.refusing("container", later):
@@ -181,13 +181,13 @@ def states_of(sim):
     return {item["state"] for item in json.loads(sim("GET", "/a/c?format=json", headers).body or b"[]")}
 
 
-def test_rows_go_to_shards_only_when_a_majority_of_the_servers_knows_them(sim, sharders, containers):
+def test_rows_go_to_shards_only_when_a_majority_of_servers_knows_the_shards(sim, sharders, containers):
     fill(sim)
     leader, *others = containers
     with sim.refusing("container", *others):
         for _ in range(3):
             sharders.run(leader)
-    sim.forgive()
+    sim.clear_node_errors()
     assert states_of(sim) <= {State.FOUND}
     assert listed(sim) == NAMES
 
@@ -201,7 +201,7 @@ NAMES = [f"o{n:03}" for n in range(30)]
 
 
 @pytest.mark.parametrize("away", range(3))
-def test_rows_in_shards_are_listed_though_no_server_that_answers_has_begun_to_split(
+def test_rows_in_shards_are_listed_although_no_responding_server_has_begun_to_split(
     sim, sharders, containers, away
 ):
     fill(sim)
@@ -211,7 +211,7 @@ def test_rows_in_shards_are_listed_though_no_server_that_answers_has_begun_to_sp
         sharders.run(containers[away])
     new, to_shards = [], 0
     while to_shards < 3:
-        # It depends on which server is asked whether a row goes to the container or to its shard.
+        # A row goes to the container or to its shard, depending on the server that responds.
         sim.cache.values.clear()
         new.append(f"p{len(new):03}")
         assert sim("PUT", f"/a/c/{new[-1]}", TEXT, b"x").status == 201
@@ -223,11 +223,11 @@ def test_rows_in_shards_are_listed_though_no_server_that_answers_has_begun_to_sp
         with sim.refusing("container", server):
             sim.cache.values.clear()
             assert listed(sim) == [*NAMES[1:], *new]
-        sim.forgive()
+        sim.clear_node_errors()
 
 
 def change(sim, there, chance, *, puts):
-    """Write or delete something while a server may be away; ``there`` says what is listed, None: in doubt."""
+    """Write or delete while a server may be down; ``there`` has the expected names, None: unknown."""
     name = chance.choice("abcdefgh") + chance.choice(("/", "", "/x/")) + str(chance.randrange(9))
     if chance.random() < 0.3:
         sim.cache.values.clear()
@@ -241,14 +241,14 @@ def change(sim, there, chance, *, puts):
 
 
 def work(sim, sharders, there, chance, *, puts, **options):
-    """Clients change things, some sharders run while a server is away, and a listing is what it should be."""
+    """Make changes, run sharders while a server is down, and check a listing."""
     for _ in range(12):
         change(sim, there, chance, puts=puts)
     nodes = chance.sample(SERVERS, chance.choice((1, 3, 6)))
     away = [server for server in chance.sample(SERVERS, 1) if server not in nodes]
     with sim.refusing("container", *away):
         sharders.run(*nodes, **options)
-    sim.forgive()
+    sim.clear_node_errors()
     with sim.refusing("container", chance.choice(SERVERS)):
         found = set(listed(sim))
     assert {name for name, is_there in there.items() if is_there} <= found
@@ -256,7 +256,7 @@ def work(sim, sharders, there, chance, *, puts, **options):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_while_a_container_is_split_everything_acknowledged_is_listed(sim, sharders, seed):
+def test_acknowledged_objects_are_listed_during_a_split(sim, sharders, seed):
     chance, there = random.Random(seed), {}
     for _ in range(8):
         work(sim, sharders, there, chance, puts=0.7)
@@ -270,7 +270,7 @@ def test_while_a_container_is_split_everything_acknowledged_is_listed(sim, shard
     agreed_listings(sim, sorted(name for name, is_there in there.items() if is_there))
 
 
-def test_hidden_containers_are_listed_so_too(sim):
+def test_hidden_containers_have_strong_listings(sim):
     allowed = {"x-backend-allow-reserved-names": "true"}
     home = "/a/%00versions%00c"
     assert sim("PUT", home, allowed).status == 201
@@ -287,7 +287,7 @@ def test_hidden_containers_are_listed_so_too(sim):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_is_away_listings_are_what_was_acknowledged(sim, containers, seed):
+def test_listings_match_acknowledged_writes_whichever_servers_are_down(sim, containers, seed):
     chance = random.Random(seed)
     there, unknown = {}, set()
     for n in range(60):

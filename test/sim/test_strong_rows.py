@@ -1,4 +1,4 @@
-"""A row is known to a majority of a container's servers before its write is acknowledged."""
+"""A row is on a majority of a container's servers before its write is acknowledged."""
 
 from dataclasses import replace
 
@@ -36,7 +36,7 @@ def tell_row(sim, request, target, responses, op, row):
     return ensure_row_majority(sim.context, target.path, target.shard, responses, op, headers)
 
 
-def test_rows_of_which_no_object_server_says_who_has_them_are_told_by_the_proxy(sim, containers):
+def test_the_proxy_sends_rows_that_object_servers_did_not_report(sim, containers):
     request = Request("PUT", "/v1/a/c/o", {"x-timestamp": Timestamp.now().internal, **TEXT}, env={})
     path = EntityPath("a", "c", "o")
     target = locate(sim.context, request, path, ContainerInfo(200))
@@ -56,7 +56,7 @@ def ring_of(sim):
     return sim.context.rings.container.view()
 
 
-def test_a_row_that_its_shard_does_not_take_is_told_to_the_container_itself(sim, containers):
+def test_a_row_that_its_shard_refuses_is_sent_to_the_root(sim, containers):
     request = Request("PUT", "/v1/a/c/o", {"x-timestamp": Timestamp.now().internal, **TEXT}, env={})
     target = locate(
         sim.context, request, EntityPath("a", "c", "o"), ContainerInfo(200, sharding_state="sharded")

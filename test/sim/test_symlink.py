@@ -19,7 +19,7 @@ ETAG = md5(DATA).hexdigest()
 
 
 class Front(FilterFixture):
-    """Links below large objects."""
+    """The symlink filter below large objects."""
 
     def __init__(self, sim, **options):
         self.links = Symlink(sim.app, SymlinkSettings.parse(options))
@@ -60,7 +60,7 @@ def test_a_link_reads_as_its_target(front):
         ({"if-none-match": md5(b"").hexdigest()}, 200, DATA),
     ],
 )
-def test_ranges_and_conditions_are_about_the_target(front, sim, policy, headers, status, body):
+def test_ranges_and_conditions_refer_to_the_target(front, sim, policy, headers, status, body):
     assert sim("PUT", "/a/p", {"x-storage-policy": policy}).status == 201
     front.link("/a/p/l", "t/o")
     answer = front("GET", "/a/p/l", headers)
@@ -69,7 +69,7 @@ def test_ranges_and_conditions_are_about_the_target(front, sim, policy, headers,
     assert answer.headers["content-location"] == "/v1/a/t/o"
 
 
-def test_a_static_link_leads_to_one_version_only(front, sim):
+def test_a_static_symlink_resolves_to_one_version_only(front, sim):
     assert front.link("/a/c/l", "t/o", x_symlink_target_etag="x").status == 409
     assert front.link("/a/c/l", "t/none", x_symlink_target_etag=ETAG).status == 409
     assert sim("HEAD", "/a/c/l").status == 404
@@ -90,7 +90,7 @@ def test_a_static_link_may_lead_to_a_static_link_of_the_same_etag(front):
     assert front("GET", "/a/c/l2").body == DATA
 
 
-def test_a_chain_that_cannot_be_read_cannot_be_made_longer(front):
+def test_an_unreadable_chain_of_symlinks_cannot_be_extended(front):
     front.link("/a/c/l1", "t/o", x_symlink_target_etag=ETAG)
     for n in (2, 3):
         assert front.link(f"/a/c/l{n}", f"c/l{n - 1}", x_symlink_target_etag=ETAG).status == 201
@@ -99,13 +99,13 @@ def test_a_chain_that_cannot_be_read_cannot_be_made_longer(front):
     assert front.link("/a/c/l5", "c/l1", x_symlink_target_etag=ETAG).status == 403
 
 
-def test_a_static_link_to_a_dynamic_one_means_the_link(front):
+def test_a_static_symlink_to_a_dynamic_one_refers_to_the_symlink(front):
     front.link("/a/c/dynamic", "t/o")
     assert front.link("/a/c/l", "c/dynamic", x_symlink_target_etag=ETAG).status == 409
     assert front.link("/a/c/l", "c/dynamic", x_symlink_target_etag=md5(b"").hexdigest()).status == 201
 
 
-def test_the_row_of_a_static_link_tells_the_etag_of_the_large_object(front, sim):
+def test_the_row_of_a_static_symlink_has_the_etag_of_the_large_object(front, sim):
     sim("PUT", "/a/t/seg", {}, b"0000")
     manifest = b'[{"path": "/t/seg"}]'
     assert front("PUT", "/a/t/big?multipart-manifest=put", {}, manifest).status == 201
@@ -116,7 +116,7 @@ def test_the_row_of_a_static_link_tells_the_etag_of_the_large_object(front, sim)
     assert row["slo_etag"] == f'"{md5(md5(b"0000").hexdigest().encode()).hexdigest()}"'
 
 
-def test_links_are_followed_so_far_and_no_farther(front):
+def test_the_number_of_followed_symlinks_is_limited(front):
     front.link("/a/c/l1", "t/o")
     for n in range(2, 5):
         front.link(f"/a/c/l{n}", f"c/l{n - 1}")
@@ -127,7 +127,7 @@ def test_links_are_followed_so_far_and_no_farther(front):
     assert longer("GET", "/a/c/l4").status == 409
 
 
-def test_a_circle_ends_whatever_its_links_say(front):
+def test_a_cycle_of_symlinks_is_an_error(front):
     extend = {"x-object-sysmeta-symloop-extend": "true"}
     front("PUT", "/a/c/x", {"x-symlink-target": "c/y", **extend})
     front("PUT", "/a/c/y", {"x-symlink-target": "c/x", **extend})
@@ -136,7 +136,7 @@ def test_a_circle_ends_whatever_its_links_say(front):
     assert len(front.sim.asked("object")) == 4, "one more than usual"
 
 
-def test_no_link_leads_to_itself(front):
+def test_a_symlink_to_itself_is_refused(front):
     for target in ("c/l", "c%2Fl", "%63/l"):
         assert front.link("/a/c/l", target).body == b"Symlink cannot target itself"
     assert front.link("/a/c/l", "c/l", x_symlink_target_account="a").status == 400
@@ -151,7 +151,7 @@ def test_a_target_is_read_with_the_callers_rights(front):
     assert front.link("/a/c/s", "t/o", x_symlink_target_etag=ETAG).status == 403
 
 
-def test_a_link_to_a_reserved_name_leads_nowhere(front, sim):
+def test_a_symlink_to_a_reserved_name_is_not_followed(front, sim):
     reserved = {"x-backend-allow-reserved-names": "true"}
     assert sim("PUT", "/a/%00hidden", reserved).status == 201
     assert sim("PUT", "/a/%00hidden/%00o", reserved, b"secret").status == 201
@@ -162,7 +162,7 @@ def test_a_link_to_a_reserved_name_leads_nowhere(front, sim):
     assert front("GET", "/a/c/l").body == b"secret", "unless another filter made it"
 
 
-def test_a_post_stays_with_the_link_and_says_so(front, sim):
+def test_a_post_changes_the_symlink_and_returns_307(front, sim):
     front.link("/a/c/l", "t/o")
     answer = front("POST", "/a/c/l", {"x-object-meta-a": "1"})
     assert (answer.status, answer.headers["location"]) == (307, "/v1/a/t/o")
@@ -187,7 +187,7 @@ def test_a_link_in_another_account_leads_to_the_segments_there(front, sim):
         assert front("GET", f"/b/c/{name}", {"range": "bytes=1-2"}).body == DATA[1:3]
 
 
-def test_manifests_behind_links_are_taken_apart_where_they_are(front, sim):
+def test_manifests_behind_symlinks_are_resolved_in_their_account(front, sim):
     assert sim("PUT", "/b/t").status == 201
     assert sim("PUT", "/b/t/o", {}, b"of the same name").status == 201
     manifest = json.dumps([{"path": "/t/o"}]).encode()
@@ -204,7 +204,7 @@ def test_manifests_behind_links_are_taken_apart_where_they_are(front, sim):
     assert sim("GET", "/a/t/o").body == DATA
 
 
-def test_listings_say_where_links_lead(front, sim):
+def test_listings_show_the_targets_of_symlinks(front, sim):
     front.link("/a/c/d", "t/%C3%A9%20x")
     front.link("/a/c/s", "t/o", x_symlink_target_etag=ETAG, x_symlink_target_account="a")
     rows = json.loads(front("GET", "/a/c?format=json").body)
@@ -218,7 +218,7 @@ def test_listings_say_where_links_lead(front, sim):
 
 
 @pytest.mark.parametrize("target", ["", "t", "/t/o", "t/", "//", "t/%ff", "%c3/o"])
-def test_a_malformed_target_is_412_and_makes_nothing(front, sim, target):
+def test_a_malformed_target_is_412_and_creates_nothing(front, sim, target):
     assert front.link("/a/c/l", target).status == 412
     assert sim("HEAD", "/a/c/l").status == 404
 
@@ -231,7 +231,7 @@ def test_a_link_has_no_bytes_of_its_own(front, sim):
 
 
 class Synced(Front):
-    """Requests as container sync's filter lets them in."""
+    """Requests with the rights that container sync's filter grants."""
 
     def open(self, method, path, headers=None, body=b""):
         target, _, query = path.partition("?")
@@ -241,7 +241,7 @@ class Synced(Front):
 
 
 @pytest.mark.parametrize("static", [False, True])
-def test_container_sync_makes_a_link_whatever_its_target_is(front, sim, static):
+def test_container_sync_creates_a_symlink_without_checking_its_target(front, sim, static):
     sent = {"x-symlink-target": "t/none%20yet", "x-symlink-target-account": "b", "content-type": "t/l"}
     if static:
         sent |= {"x-symlink-target-etag": ETAG, "x-symlink-target-bytes": "11"}
@@ -253,7 +253,7 @@ def test_container_sync_makes_a_link_whatever_its_target_is(front, sim, static):
     (row,) = json.loads(front("GET", "/a/c?format=json").body)
     assert row["symlink_path"] == "/v1/b/t/none%20yet"
     assert row.get("symlink_bytes") == (11 if static else None)
-    # It is not followed for who copies what is stored.
+    # A copy of the symlink itself does not follow it.
     assert synced("HEAD", "/a/c/l").status == 200
     assert front("HEAD", "/a/c/l").status == 404
 
@@ -268,7 +268,7 @@ def test_a_static_link_without_a_size_is_stored_without(front, sim, size):
     assert front("GET", "/a/c/l").body == DATA
 
 
-def test_container_sync_makes_no_link_of_nonsense(front, sim):
+def test_container_sync_refuses_an_invalid_symlink(front, sim):
     for target in ("t", "/t/o", "c/l"):
         assert Synced(sim)("PUT", "/a/c/l", {"x-symlink-target": target}).status in (400, 412)
     assert front("HEAD", "/a/c/l?symlink=get").status == 404

@@ -1,4 +1,4 @@
-"""Cutting the power of a node with a cache tier: every story of ``test_powercut`` again, through the tier.
+"""Power cuts of a node with a cache tier: every story of ``test_powercut``, through the tier.
 
 In every state of the disk the tier is mounted as well: as it is, emptied, rolled back to each kind of older
 state, torn, and failing at its first uses. Whatever of the two survived, a reader finds what the disk has.
@@ -37,7 +37,7 @@ OLDER_KEPT = 12
 
 
 class Node:
-    """The memory that processes of one run of the kernel share, and who lives."""
+    """The memory that processes of one boot share, and the running processes."""
 
     def __init__(self):
         self.shared_state = SharedState(bytearray(BYTES))
@@ -67,7 +67,7 @@ class SimulatedMember:
 
 
 class SameMount:
-    """Nothing is ever mounted."""
+    """A mount watcher that never sees a change."""
 
     def has_changed(self):
         return False
@@ -80,7 +80,7 @@ class SameMount:
 
 
 class MemoryIndex:
-    """An index without a device, for simulations; ``fails`` is asked before each use."""
+    """An index without a device, for simulations; ``fails`` is called before each use."""
 
     identity = 1
 
@@ -115,7 +115,7 @@ class MemoryIndex:
         self.kept = made.kept
 
     def close(self, *, is_last):
-        """Nothing is held."""
+        """Do nothing: no resources are held."""
 
 
 class _MemoryWriting:
@@ -160,7 +160,7 @@ class Failing(SSD):
 
 
 class DiesWithItsDisk:
-    """Changes whose end is not told once the process is dead."""
+    """Changes whose end is not reported after the process was killed."""
 
     def __init__(self, changes):
         self._changes = changes
@@ -203,7 +203,7 @@ _tokens = iter(range(1, 1 << 60))
 
 
 class SpoiltTier(CacheTier):
-    """Makes a mistake if it is told one."""
+    """A tier with an optional fault."""
 
     mistaken = None
 
@@ -216,7 +216,7 @@ class SpoiltTier(CacheTier):
 
 
 def tiered(store, node, index, world):
-    """A store with a tier of a new process of a node."""
+    """Return a store with a tier, for a new process of a node."""
 
     def open_index(_path, _boot, _memory):
         return index
@@ -239,7 +239,7 @@ def tiered(store, node, index, world):
 
 
 class Both(TierStore):
-    """One store for objects of both policies, as the stories have it."""
+    """One store for objects of both policies, as the stories expect."""
 
     def __init__(self, inner, tier):
         super().__init__(inner, tier, plain.GOLD)
@@ -281,7 +281,7 @@ class TierWorld(plain.World):
 
     def change(self, key, outcome, action):
         super().change(key, outcome, action)
-        # Someone reads what there is now, so that the tier knows it, and another process reads as well.
+        # Two processes read the current state, so that the tier has entries of it.
         self.check_now(key)
         self.older.append(self.index.copied())
         del self.older[:-OLDER_KEPT]
@@ -319,7 +319,7 @@ class TierWorld(plain.World):
     ssd_states = 0
 
     def tells_hashes(self, disk, store, number):
-        """What replication is told is what is there, from the disk and from the tier."""
+        """Check that suffix hashes from disk and tier match the stored files."""
         if number % 3:
             return
         for device, partition, policy in {(key.device, key.partition, key.policy) for key in self.allowed}:
@@ -327,7 +327,7 @@ class TierWorld(plain.World):
                 plain.assert_hashes_are_true(disk, store, device, partition, policy)
 
     def goes_on(self, store, index, name, true):
-        """Life after the power cut: changes through the tier are seen at once, by all."""
+        """Check changes after the power cut: all processes see them at once."""
         for key in true:
             if key.policy.ec is None:
                 plain.put_small(store, key, 901, b"after the cut", None)
@@ -338,7 +338,7 @@ class TierWorld(plain.World):
                 assert gone in (plain.DELETED_OUTCOME, plain.ABSENT_OUTCOME), name
 
     def ssds(self, number):
-        """What may be left of the SSD."""
+        """Return the possible states of the SSD."""
         now, logs = self.index.copied()
         yield "as it was", SSD(now, logs)
         if number % 2:
@@ -357,7 +357,7 @@ class TierWorld(plain.World):
             yield "failing from then on", Failing(now, logs, lambda use: use >= at)
 
     def torn_logs(self, logs):
-        """Bodies with bytes that are others."""
+        """Return logs with damaged bytes in bodies."""
         found = {path: bytearray(buffer) for path, buffer in logs.items()}
         for buffer in found.values():
             for _ in range(len(buffer) // 64):
@@ -365,7 +365,7 @@ class TierWorld(plain.World):
         return found
 
     def torn(self, kept):
-        """Some entries lost, cut or garbled, some older."""
+        """Return an index with lost, truncated, damaged and older entries."""
         found = dict(self.fate.choice(self.older)[0]) if self.older and self.fate.random() < 0.5 else {}
         for key, value in kept.items():
             chance = self.fate.random()
@@ -385,7 +385,7 @@ def plain_lives(disk):
 
 
 def classes_for(story):
-    """With the body on the SSD nobody notices that the disk's is damaged, which is another story."""
+    """Return the classes for a story: an intact body on the SSD would hide damage of the disk's body."""
     return ("metadata", "hashes") if story is plain.damage else CLASSES
 
 
@@ -399,13 +399,13 @@ def tell(story, mode, *, limit, mistaken=None):
     return world
 
 
-#: Stories that look behind the store at what is no object.
+#: Stories that check files other than objects.
 STORIES = [story for story in plain.STORIES if story not in (plain.partition_made_again,)]
 MODES = ("write-through", "write-around", "write-only")
 
 
 def stories_by_mode():
-    """Each story in each mode; ``bin/test`` alone tries each in one of them."""
+    """Return each story in each mode; ``bin/test`` alone runs each story in one mode."""
     for number, story in enumerate(STORIES):
         for turn, mode in enumerate(MODES):
             marks = () if turn == number % len(MODES) else pytest.mark.long
@@ -413,7 +413,7 @@ def stories_by_mode():
 
 
 @pytest.mark.parametrize(("story", "mode"), stories_by_mode())
-def test_whatever_is_left_of_the_ssd_a_reader_finds_what_the_disk_has(story, mode):
+def test_readers_find_the_disks_content_whatever_state_the_ssd_is_in(story, mode):
     tell(story, mode, limit=max(3, WANTED // 2000))
     assert COUNTED[story.__name__, mode] > 0
 
@@ -433,7 +433,7 @@ class TierChance(plain.Chance):
 
 
 @pytest.mark.long
-def test_random_lives_with_kills_and_every_kind_of_ssd_show_nothing_stale_or_lost():
+def test_random_histories_with_kills_and_ssd_states_show_nothing_stale_or_lost():
     states, seed = 0, 0
     while states < WANTED // 2:
         seed += 1
@@ -446,7 +446,7 @@ def test_random_lives_with_kills_and_every_kind_of_ssd_show_nothing_stale_or_los
     COUNTED["chance", "all"] = states
 
 
-def test_enough_states_were_looked_at():
+def test_enough_states_were_examined():
     total = sum(COUNTED.values())
     print(f"{total} states of disk and SSD in {len(COUNTED)} stories")
     if len(COUNTED) == len(MODES) * len(STORIES) + 1:
@@ -456,33 +456,35 @@ def test_enough_states_were_looked_at():
 # --- does the simulator bite? -----------------------------------------------------------------------
 
 
-class Credulous(Reader):
-    """Entries of another run of the kernel are not compared with the disk."""
+class TrustsEntriesOfEarlierBoots(Reader):
+    """Does not compare entries of an earlier boot with the disk."""
 
     def is_still(self, _where, _snapshot):
         return True
 
 
-class Dropless(Entries):
-    """Writers do not drop what is known."""
+class KeepsEntriesOnWrite(Entries):
+    """Does not drop entries on a write."""
 
     def _drop(self, _txn, _path):
         pass
 
 
-class Heedless(Entries):
-    """Whatever was read is kept, also while somebody writes."""
+class StoresReadsDuringWrites(Entries):
+    """Stores everything read, even during a concurrent write."""
 
     def _may_keep(self, *_args, **_how):
         return True
 
 
-class Careless(Dropless, Heedless):
-    """Both."""
+class KeepsEntriesAndStoresReads(KeepsEntriesOnWrite, StoresReadsDuringWrites):
+    """Both faults together."""
 
 
-@pytest.mark.parametrize("mistaken", [Credulous, Dropless, Careless])
-def test_a_tier_that_believes_too_much_is_found_out(mistaken):
+@pytest.mark.parametrize(
+    "mistaken", [TrustsEntriesOfEarlierBoots, KeepsEntriesOnWrite, KeepsEntriesAndStoresReads]
+)
+def test_a_tier_with_a_missing_check_is_detected(mistaken):
     with pytest.raises(AssertionError):
         for story in (plain.overwrite, plain.posts, plain.long_life, plain.handed_over, plain.deleted):
             tell(story, "write-invalidate", limit=4, mistaken=mistaken)

@@ -1,4 +1,4 @@
-"""What cannot be asked is 503: that handoffs never heard of something proves nothing."""
+"""Unreachable primaries cause 503: a 404 of handoffs proves nothing."""
 
 import contextlib
 
@@ -21,7 +21,7 @@ def sim(request, make_sim):
 
 @contextlib.contextmanager
 def unavailable(sim, how, kind, *names):
-    """Nobody can ask the primaries of an entity."""
+    """Make the primaries of an entity unavailable."""
     nodes = sim.primaries(kind, *names, policy=sim.policy)
     with contextlib.ExitStack() as stack:
         if how == "refused":
@@ -30,9 +30,9 @@ def unavailable(sim, how, kind, *names):
             sim.avoid(kind, *nodes)
             stack.enter_context(sim.refusing(kind, *nodes))
         else:
-            stack.enter_context(sim.answering(kind, how, *nodes))
+            stack.enter_context(sim.responding(kind, how, *nodes))
         yield
-    sim.forgive()
+    sim.clear_node_errors()
 
 
 @pytest.fixture(params=["refused", "avoided", 500, 507])
@@ -41,7 +41,7 @@ def how(request):
 
 
 def statuses(sim, path, *methods):
-    """What two requests of each method are answered: once nodes are avoided things may look different."""
+    """Return the statuses of two requests per method; the second one may find nodes avoided."""
     return {method: [sim(method, path).status for _ in range(2)] for method in methods}
 
 
@@ -49,7 +49,7 @@ def all_503(*methods):
     return {method: [503, 503] for method in methods}
 
 
-def test_objects(sim, how):
+def test_unavailable_objects_are_503(sim, how):
     methods = ("GET", "HEAD", "POST")
     with unavailable(sim, how, "object", "a", "c", "o"):
         assert statuses(sim, "/a/c/o", *methods) == all_503(*methods)
@@ -57,7 +57,7 @@ def test_objects(sim, how):
 
 
 @pytest.mark.parametrize("concurrent", [False, True])
-def test_objects_that_are_asked_for_of_several_nodes_at_once(make_sim, how, concurrent):
+def test_unavailable_objects_are_503_with_concurrent_gets(make_sim, how, concurrent):
     sim = make_sim(log_handoffs=False, concurrent_gets=concurrent, concurrency_timeout=0.01)
     sim.policy = 0
     sim("PUT", "/a/c")
@@ -66,7 +66,7 @@ def test_objects_that_are_asked_for_of_several_nodes_at_once(make_sim, how, conc
         assert statuses(sim, "/a/c/o", "GET") == all_503("GET")
 
 
-def test_containers(sim, how):
+def test_unavailable_containers_are_503(sim, how):
     methods = ("GET", "HEAD", "POST", "DELETE")
     with unavailable(sim, how, "container", "a", "c"):
         assert statuses(sim, "/a/c", *methods) == all_503(*methods)
@@ -74,7 +74,7 @@ def test_containers(sim, how):
     assert sim("HEAD", "/a/c").status == 204
 
 
-def test_objects_of_containers_that_cannot_be_asked(sim, how):
+def test_objects_of_unavailable_containers_are_503(sim, how):
     methods = ("GET", "HEAD", "PUT", "POST", "DELETE")
     with unavailable(sim, how, "container", "a", "c"):
         assert statuses(sim, "/a/c/o", *methods) == all_503(*methods)
@@ -96,7 +96,7 @@ def account_files(sim):
     return sorted(path for n in nodes for path in sim.root.glob(f"node{n}/sdb*/accounts/*/*/*/*.db"))
 
 
-def test_what_is_in_accounts_that_cannot_be_asked(sim, how):
+def test_content_of_unavailable_accounts_is_503(sim, how):
     with unavailable(sim, how, "account", "a"):
         for target in ("/a/c", "/a/c/o", "/a/new"):
             for method in ("GET", "HEAD", "PUT", "POST", "DELETE"):
@@ -106,13 +106,13 @@ def test_what_is_in_accounts_that_cannot_be_asked(sim, how):
     assert sim("GET", "/a/c/o").body == b"body"
 
 
-def test_one_primary_that_knows_nothing_is_not_enough_for_404(sim):
+def test_a_404_of_one_primary_is_not_enough_for_404(sim):
     primaries = sim.primaries("object", "a", "c", "gone", policy=sim.policy)
     with sim.refusing("object", *primaries[1:]):
         assert statuses(sim, "/a/c/gone", "GET", "HEAD") == all_503("GET", "HEAD")
         # Tombstones on a majority delete it; one archive's handoffs are too few for those of a coded one.
         assert sim("DELETE", "/a/c/gone").status == (404 if sim.policy == 0 else 503)
-    sim.forgive()
+    sim.clear_node_errors()
     sim.avoid("object", *primaries[1:])
     assert sim("GET", "/a/c/gone").status == 404, "the avoided ones are asked after all"
 
@@ -138,10 +138,10 @@ def test_a_deletion_counts_when_one_primary_had_the_object_and_handoffs_keep_its
         assert b"name" not in sim("GET", "/a/c?format=json").body
 
 
-def test_a_deletion_that_no_primary_hears_of_holds_where_handoffs_keep_it(sim, how):
+def test_a_deletion_that_no_primary_got_holds_on_handoffs(sim, how):
     with unavailable(sim, how, "object", "a", "c", "o"):
         status = sim("DELETE", "/a/c/o").status
         assert status == (404 if sim.policy == 0 else 503)
-    sim.forgive()
+    sim.clear_node_errors()
     if status == 404:
         assert sim("GET", "/a/c/o", {"x-newest": "true"}).status == 404

@@ -1,4 +1,4 @@
-"""Containers whose objects have versions: how they are made, counted, suspended and removed."""
+"""Containers with versioning: creation, counters, suspension and deletion."""
 
 import json
 import time
@@ -47,7 +47,7 @@ def listed(front, path):
     return [row["name"] for row in json.loads(front("GET", f"{path}?format=json").body)]
 
 
-def test_a_container_says_whether_it_keeps_versions(front):
+def test_a_container_reports_whether_versioning_is_enabled(front):
     assert front("HEAD", "/a/v").headers["x-versions-enabled"] == "True"
     assert front("POST", "/a/v", OFF).status == 204
     assert front("HEAD", "/a/v").headers["x-versions-enabled"] == "False"
@@ -63,7 +63,7 @@ def test_versions_count_for_the_container_and_hidden_ones_are_not_shown(front):
     assert listed(front, "/a") == ["c", "v"]
 
 
-def test_what_is_suspended_keeps_what_there_is_and_adds_nothing(front):
+def test_suspended_versioning_keeps_versions_and_adds_none(front):
     front("PUT", "/a/v/o", {}, b"1")
     front("POST", "/a/v", OFF)
     front("PUT", "/a/v/o", {}, b"2")
@@ -72,7 +72,7 @@ def test_what_is_suspended_keeps_what_there_is_and_adds_nothing(front):
     assert len(json.loads(front("GET", "/a/v?versions&format=json").body)) == len(rows) == 2
 
 
-def test_it_is_removed_when_no_version_is_left(front):
+def test_a_container_can_be_deleted_when_no_version_is_left(front):
     version = front("PUT", "/a/v/o", {}, b"1").headers["x-object-version-id"]
     marker = front("DELETE", "/a/v/o").headers["x-object-version-id"]
     answer = front("DELETE", "/a/v")
@@ -83,7 +83,7 @@ def test_it_is_removed_when_no_version_is_left(front):
     assert front("HEAD", "/a/v").status == 404
 
 
-def test_versions_outlive_a_container_that_goes_without_them_and_comes_again(front, sim):
+def test_versions_survive_the_deletion_and_recreation_of_a_container(front, sim):
     version = front("PUT", "/a/v/o", {}, b"1").headers["x-object-version-id"]
     marker = front("DELETE", "/a/v/o").headers["x-object-version-id"]
     assert sim("DELETE", "/a/v").status == 204
@@ -92,7 +92,7 @@ def test_versions_outlive_a_container_that_goes_without_them_and_comes_again(fro
     assert [row["version_id"] for row in rows] == [marker, version]
 
 
-def test_a_link_has_the_id_of_the_version_that_it_leads_to(front):
+def test_a_symlink_has_the_id_of_its_version(front):
     version = front("PUT", "/a/v/o", {}, b"1").headers["x-object-version-id"]
     front("PUT", "/a/v/l", {"x-symlink-target": "v/o"})
     answer = front("GET", "/a/v/l")
@@ -107,19 +107,19 @@ def test_a_link_has_the_id_of_the_version_that_it_leads_to(front):
     assert front("GET", "/a/v/plain").headers["x-object-version-id"] == "null"
 
 
-def test_what_is_synchronised_elsewhere_keeps_no_versions(front):
+def test_versioning_is_refused_for_synchronised_containers(front):
     assert front("POST", "/a/v", {"x-container-sync-to": "http://h/v1/a/c"}).status == 400
     assert front("HEAD", "/a/v").headers["x-versions-enabled"] == "True"
 
 
-def test_who_may_not_set_it_makes_no_hidden_container(front, sim):
+def test_a_refused_setting_creates_no_hidden_container(front, sim):
     front.stranger = True
     assert front("POST", "/a/c", ON).status == 403
     front.stranger = False
     assert "x-versions-enabled" not in front("HEAD", "/a/c").headers
 
 
-def test_container_sync_brings_links_as_versions(front, sim):
+def test_container_sync_stores_symlinks_as_versions(front, sim):
     """A static link's target may come later, so it is not looked at."""
     sent = {
         "x-symlink-target": "t/later",
@@ -138,7 +138,7 @@ END = "4000000000"
 
 
 @pytest.mark.parametrize("change", [{"x-delete-at": END}, {"x-delete-after": "1000"}])
-def test_what_ends_is_the_object_and_never_its_version(front, change):
+def test_the_object_expires_but_never_its_version(front, change):
     version = front("PUT", "/a/v/o", {}, b"data").headers["x-object-version-id"]
     assert front("POST", "/a/v/o", {**change, "x-object-meta-a": "1"}).status == 202
     link = front("HEAD", "/a/v/o?symlink=get").headers

@@ -1,4 +1,4 @@
-"""Writing through failures: quorums, handoffs, and what clients and storage servers are told."""
+"""Writes with failures: quorums, handoffs, responses to clients and requests to storage servers."""
 
 import re
 from hashlib import md5
@@ -45,7 +45,7 @@ def test_handoffs_take_over_from_nodes_that_refuse(sim, body, failing):
 @pytest.mark.parametrize("status", [500, 503, 507])
 def test_handoffs_take_over_from_nodes_that_answer_an_error(sim, body, status):
     nodes = object_nodes(sim)
-    with sim.answering("object", status, nodes[1]):
+    with sim.responding("object", status, nodes[1]):
         assert put(sim, body).status == 201
     assert sim.holders() == sorted([nodes[0], nodes[2], sim.handoffs("a", "c", "o")[0]])
 
@@ -63,28 +63,28 @@ def test_one_of_three_is_503(sim, body):
         assert put(sim, body).status == 503
 
 
-def test_nobody_is_503(sim, body):
+def test_none_of_three_is_503(sim, body):
     with sim.refusing("object", *range(1, 7)):
         assert put(sim, body).status == 503
     assert sim.holders() == []
 
 
-def test_a_node_that_says_507_is_left_alone_from_then_on(sim):
+def test_a_node_that_responds_507_is_avoided(sim):
     nodes = object_nodes(sim)
-    with sim.answering("object", 507, nodes[0]):
+    with sim.responding("object", 507, nodes[0]):
         put(sim, SMALL)
     put(sim, SMALL)
     assert nodes[0] not in sim.asked("object", "PUT")
 
 
-def test_a_node_that_stops_taking_an_upload_is_dropped(sim):
+def test_a_node_that_stops_reading_an_upload_is_dropped(sim):
     nodes = object_nodes(sim)
     sim.faults.stops_taking_after[node_port("object", nodes[0])] = 100_000
     assert put(sim, LARGE).status == 201
     assert sim.holders() == sorted(nodes[1:])
 
 
-def test_an_upload_that_two_nodes_stop_taking_is_503_and_leaves_nothing(sim):
+def test_an_upload_that_two_nodes_stop_reading_is_503_and_leaves_nothing(sim):
     nodes = object_nodes(sim)
     for n in nodes[:2]:
         sim.faults.stops_taking_after[node_port("object", n)] = 100_000
@@ -93,7 +93,7 @@ def test_an_upload_that_two_nodes_stop_taking_is_503_and_leaves_nothing(sim):
 
 
 class Broken(RequestBody):
-    """An upload that breaks off after some bytes."""
+    """An upload that is aborted after some bytes."""
 
     def __init__(self, data, length, error):
         self.length = length
@@ -117,7 +117,7 @@ def test_a_client_that_vanishes_leaves_no_object_and_no_row(sim, length):
 
 
 class Dribbling:
-    """A body that comes in pieces of so many bytes."""
+    """A body that arrives in pieces of so many bytes."""
 
     trailers = {}
 
@@ -134,16 +134,16 @@ class Dribbling:
 
 @pytest.mark.parametrize("piece", [1, 7, 1000])
 @pytest.mark.parametrize("size", [1, 30, 3000])
-def test_a_body_that_comes_in_pieces_is_stored_whole(sim, size, piece):
+def test_a_body_that_arrives_in_pieces_is_stored_completely(sim, size, piece):
     body = bytes(n % 251 for n in range(size))
     assert sim("PUT", "/a/c/o", {"content-length": str(size)}, Dribbling(body, piece)).status == 201
     assert sim("GET", "/a/c/o").body == body
 
 
 @pytest.mark.parametrize("status", [404, 412, 500, 503])
-def test_early_answers_are_not_left_open(sim, status):
+def test_early_responses_are_not_left_open(sim, status):
     nodes = object_nodes(sim)
-    with sim.answering("object", status, nodes[0]):
+    with sim.responding("object", status, nodes[0]):
         put(sim, LARGE)
     assert sim.transport.downloads
     assert [d for d in sim.transport.downloads if d.length and not d.closed] == []
@@ -168,7 +168,7 @@ def test_an_upload_larger_than_allowed_is_413(sim):
     assert (answer.status, answer.body) == (413, b"Your request is too large.")
 
 
-def test_nodes_that_know_no_trailers_hash_themselves(sim):
+def test_nodes_without_trailer_support_compute_the_md5(sim):
     nodes = object_nodes(sim)
     with sim.without_footers(nodes[0], nodes[1]):
         assert put(sim, LARGE).status == 201
@@ -209,13 +209,13 @@ def test_if_none_match_star_refuses_to_replace(sim, body):
 
 
 @pytest.mark.parametrize("size", [0, 5, 200_000])
-def test_if_none_match_star_stores_nowhere_when_one_node_has_the_object(sim, size):
-    """It may have been read there, so it is what the object is, and is brought to the others."""
+def test_if_none_match_star_stores_nothing_when_one_node_has_the_object(sim, size):
+    """A client may have read that version, so it is current and is restored to the other nodes."""
     nodes = object_nodes(sim)
     with sim.refusing("object", *(set(range(1, 7)) - {nodes[0]})):
         put(sim, b"first")
     assert sim.holders() == [nodes[0]]
-    sim.forgive()
+    sim.clear_node_errors()
     assert put(sim, b"s" * size, {"if-none-match": "*"}).status == 412
     assert sim.holders() == sorted(nodes)
     assert len({tuple(names) for names in sim.files().values()}) == 1
@@ -247,7 +247,7 @@ class Overtaken(BytesBody):
         return super().read(size)
 
 
-def test_an_overtaken_write_is_told_the_etag_of_what_it_sent(sim, body):
+def test_an_overtaken_write_gets_the_etag_of_its_own_body(sim, body):
     def overtake():
         put(sim, b"newer", {"x-timestamp": "1700000002.00000"})
 
@@ -262,7 +262,7 @@ def test_an_older_post_is_409(sim):
     assert sim("POST", "/a/c/o", {"x-timestamp": "1700000001.00000"}).status == 409
 
 
-def test_uploads_into_a_missing_container_are_404_before_the_body_is_asked_for(sim):
+def test_uploads_into_a_missing_container_are_404_without_reading_the_body(sim):
     answer = sim("PUT", "/a/nope/o", {"content-length": "5"}, Broken(b"", 5, AssertionError("was read")))
     assert answer.status == 404
 
@@ -275,7 +275,7 @@ def test_post_replaces_metadata_on_a_majority(sim):
     nodes = object_nodes(sim)
     with sim.refusing("object", nodes[0]):
         assert sim("POST", "/a/c/o", {"x-object-meta-b": "2"}).status == 202
-    sim.forgive()
+    sim.clear_node_errors()
     newest = sim("HEAD", "/a/c/o", {"x-newest": "true"}).headers
     assert (newest.get("x-object-meta-a"), newest.get("x-object-meta-b")) == (None, "2")
 
@@ -284,52 +284,52 @@ def test_post_finds_an_object_that_is_still_on_handoffs(sim):
     nodes = object_nodes(sim)
     with sim.refusing("object", *nodes[:2]):
         put(sim, SMALL)
-    sim.forgive()
+    sim.clear_node_errors()
     assert sim("POST", "/a/c/o", {"x-object-meta-b": "2"}).status == 202
 
 
-def test_post_that_only_a_minority_can_take_is_503_not_404(sim):
+def test_post_that_only_a_minority_accepts_is_503_not_404(sim):
     nodes = object_nodes(sim)
     with sim.refusing("object", *nodes[:2], *sim.handoffs("a", "c", "o")):
         put(sim, SMALL)
-    sim.forgive()
+    sim.clear_node_errors()
     assert sim("POST", "/a/c/o", {"x-object-meta-b": "2"}).status == 503
 
 
-def test_post_and_delete_of_what_nobody_has_are_404(sim):
+def test_post_and_delete_of_a_missing_object_are_404(sim):
     assert sim("POST", "/a/c/o", {"x-object-meta-b": "2"}).status == 404
     assert sim("DELETE", "/a/c/o").status == 404
 
 
-def test_delete_is_agreed_between_those_that_had_it_and_those_that_had_not(sim):
+def test_delete_counts_204_and_404_together(sim):
     nodes = object_nodes(sim)
     put(sim, SMALL)
     with sim.refusing("object", nodes[2]):
         assert sim("DELETE", "/a/c/o").status == 204
-    sim.forgive()
+    sim.clear_node_errors()
     assert nodes[2] in sim.holders()
-    # Now two nodes say 404 and one deletes.
+    # Now two nodes respond 404 and one deletes.
     assert sim("DELETE", "/a/c/o").status == 404
     assert sim.holders() == []
 
 
 @pytest.mark.parametrize("away", [2, 3])
-def test_delete_is_404_where_no_node_that_answers_had_the_object_and_holds_for_those_that_had_it(sim, away):
+def test_delete_is_404_when_no_responding_node_has_the_object_and_still_takes_effect(sim, away):
     nodes = object_nodes(sim)
     with sim.refusing("object", *sim.handoffs("a", "c", "o"), nodes[2]):
         put(sim, SMALL)
-    sim.forgive()
+    sim.clear_node_errors()
     with sim.refusing("object", *nodes[:away]):
         assert sim("DELETE", "/a/c/o").status == 404
     assert len(sim.holders(".ts")) >= 2
-    sim.forgive()
+    sim.clear_node_errors()
     assert sim("GET", "/a/c/o", {"x-newest": "true"}).status == 404
 
 
 # --- accounts and containers --------------------------------------------------------------------------
 
 
-def test_the_first_container_makes_the_account(make_sim):
+def test_the_first_container_creates_the_account(make_sim):
     sim = make_sim()
     assert sim("HEAD", "/a").headers["x-backend-fake-account-listing"] == "yes"
     assert sim("PUT", "/a/c").status == 201
@@ -344,13 +344,13 @@ def test_without_autocreate_a_missing_account_is_404(make_sim):
     assert sim("PUT", "/a/c").status == 404
 
 
-def test_an_account_that_cannot_be_made_is_503(make_sim):
+def test_an_account_that_cannot_be_created_is_503(make_sim):
     sim = make_sim()
-    with sim.answering("account", 500, *range(1, 7)):
+    with sim.responding("account", 500, *range(1, 7)):
         assert sim("PUT", "/a/c").status == 503
 
 
-def test_posting_to_a_new_account_makes_it(make_sim):
+def test_posting_to_a_new_account_creates_it(make_sim):
     sim = make_sim()
     assert sim("POST", "/a", {"x-account-meta-book": "x"}).status == 204
     assert sim("HEAD", "/a").headers["x-account-meta-book"] == "x"
@@ -373,7 +373,7 @@ def test_a_container_with_objects_cannot_be_deleted(sim):
     assert put(sim, SMALL).status == 404
 
 
-def test_a_forgotten_container_is_seen_at_once_when_it_is_made(sim):
+def test_a_container_cached_as_missing_is_found_after_its_creation(sim):
     assert put(sim, SMALL, path="/a/new/o").status == 404
     assert sim("PUT", "/a/new").status == 201
     assert put(sim, SMALL, path="/a/new/o").status == 201
@@ -391,7 +391,7 @@ def test_the_number_of_containers_can_be_limited(make_sim):
 # --- what the backends are told (proxy.md §9) ---------------------------------------------------------
 
 
-def test_object_servers_are_told_what_the_golden_request_tells(sim):
+def test_object_servers_get_the_headers_of_the_golden_request(sim):
     headers = {"x-delete-after": "100", "x-trans-id": "txabc", "host": "127.0.0.1:16080"}
     assert put(sim, LARGE, headers).status == 201
     sent = [h for kind, _n, method, _p, h in sim.transport.requests if (kind, method) == ("object", "PUT")]
@@ -421,7 +421,7 @@ def test_object_servers_are_told_what_the_golden_request_tells(sim):
         assert "x-delete-after" not in h
 
 
-def test_container_servers_are_told_of_the_account(sim):
+def test_container_servers_get_the_account_headers(sim):
     sim("PUT", "/a/c", {"x-container-meta-a": "b", "x-other": "c", "x-remove-container-meta-d": "x"})
     sent = [h for kind, _n, method, _p, h in sim.transport.requests if (kind, method) == ("container", "PUT")]
     accounts = sim.primaries("account", "a")
@@ -441,14 +441,14 @@ def test_paths_to_backends_are_percent_quoted_utf_8(sim):
     assert sim("GET", "/a/%C3%BC/a%20%3F%25").body == b"x"
 
 
-def test_rows_reach_the_container_and_go_again(sim):
+def test_rows_are_added_to_the_container_and_removed(sim):
     put(sim, SMALL)
     assert b'"name": "o"' in sim("GET", "/a/c?format=json").body
     sim("DELETE", "/a/c/o")
     assert sim("GET", "/a/c?format=json").body == b"[]"
 
 
-def test_a_container_server_that_is_down_costs_no_upload(sim):
+def test_a_failed_container_server_fails_no_upload(sim):
     sim("HEAD", "/a/c")
     with sim.refusing("container", *range(1, 7)):
         assert put(sim, SMALL).status == 201
@@ -456,8 +456,8 @@ def test_a_container_server_that_is_down_costs_no_upload(sim):
 
 
 @pytest.mark.parametrize(("superseded", "status"), [(1, 201), (2, 202), (3, 202)])
-def test_what_nodes_say_in_the_end_counts_by_quorum(sim, superseded, status):
-    """One node that has something newer does not outvote those that stored the object."""
+def test_final_responses_of_nodes_are_counted_by_quorum(sim, superseded, status):
+    """One node with a newer version does not outvote the nodes that stored the object."""
     nodes = object_nodes(sim)
-    with sim.answering("object", 409, *nodes[:superseded]):
+    with sim.responding("object", 409, *nodes[:superseded]):
         assert put(sim, SMALL).status == status

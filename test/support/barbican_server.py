@@ -63,14 +63,14 @@ class Quiet(WSGIRequestHandler):
 
 
 def serve(app):
-    """Serve an application from now on; its port."""
+    """Start to serve an application; return its port."""
     server = make_server("127.0.0.1", 0, app, Server, Quiet)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server.server_port
 
 
 def keystone(ports):
-    """The application of an identity service with the user swift, whose password is pw."""
+    """Return an identity service with the user ``swift`` and the password ``pw``."""
 
     def endpoint(region, port):
         place = {"interface": "public", "region": region, "region_id": region, "id": region}
@@ -106,7 +106,7 @@ def keystone(ports):
 
 
 def barbican(folder):
-    """The application of Barbican, for holders of the token."""
+    """Return the Barbican application for requests with the token."""
     # It looks for its configuration below the home directory and in /etc.
     os.environ["HOME"] = str(folder)
     (folder / ".barbican").mkdir()

@@ -1,4 +1,4 @@
-"""One test over many cases that names those that fail, pairwise choices, golden archives."""
+"""Tests over many cases that report each failing case, pairwise combinations, golden archives."""
 
 import inspect
 import os
@@ -31,7 +31,7 @@ TIMEOUT = "from pytest-timeout"
 def check_each(
     cases: Iterable[T], check: Callable[[T], object], *, named: Callable[[T], object] = str
 ) -> None:
-    """Call ``check`` with every case; fail once with all cases in which it failed, and why.
+    """Call ``check`` with every case; fail once with all failing cases and their reasons.
 
     The traceback is that of the first one.
     """
@@ -57,7 +57,7 @@ def check_each(
 
 
 def report_all(failures: list[tuple[object, str]], total: int, first: BaseException | None = None) -> None:
-    """Fail with every (name, reason) unless there is none."""
+    """Fail with every (name, reason), if there are any."""
     if not failures:
         return
     lines = [f"{len(failures)} of {total} cases differ:"]
@@ -100,7 +100,7 @@ def every(names: str | tuple[str, ...], cases: Iterable[Any], **_shown: object) 
 
 
 def pairwise(cases: Sequence[tuple]) -> list[tuple]:
-    """The cases, in their order, that cover every pair of values at two positions; always the same ones."""
+    """Return the cases, in order, that cover every pair of values at two positions; deterministic."""
     wanted = {pair for case in cases for pair in _pairs(case)}
     order = list(range(len(cases)))
     random.Random(0).shuffle(order)
@@ -120,7 +120,7 @@ def _pairs(case: tuple) -> list[tuple]:
 
 
 def chosen(cases: Sequence[tuple]) -> list[tuple]:
-    """All cases where ``SWIFT_INTERPLAY=whole`` asks for them, as CI does; else pairwise ones."""
+    """Return all cases with ``SWIFT_INTERPLAY=whole``, which CI sets; else pairwise ones."""
     return list(cases) if os.environ.get("SWIFT_INTERPLAY") == "whole" else pairwise(cases)
 
 

@@ -1,4 +1,4 @@
-"""Live clusters: the all-in-one plan on free ports, one server alone, hosts in network namespaces."""
+"""Live clusters: the all-in-one plan on free ports, single servers, hosts in network namespaces."""
 
 import contextlib
 import glob
@@ -36,7 +36,7 @@ from test.support.tiers import EVERYWHERE, PACKED_EVERYWHERE, tier_section
 
 
 def with_filters(text, places, options=""):
-    """The text of a ``proxy-server.conf`` with more filters in its pipeline.
+    """Return the text of a ``proxy-server.conf`` with more filters in its pipeline.
 
     ``places`` is filter → the filter that it goes before. ``options`` are their sections, or ones that
     replace those of the text; a filter without one gets a section with its entry point alone.
@@ -58,7 +58,7 @@ def with_filters(text, places, options=""):
 
 
 class Answer:
-    """Status, headers (lower-case names) and body of a response."""
+    """A response: status, headers (lower-case names) and body."""
 
     def __init__(self, response):
         self.status = response.status
@@ -82,7 +82,7 @@ KEYS = {
 
 
 def login(host, user):
-    """A token of ``user`` from the proxy at ``host``."""
+    """Return a token of ``user`` from the proxy at ``host``."""
     connection = http.client.HTTPConnection(host, timeout=30)
     try:
         headers = {"X-Auth-User": user, "X-Auth-Key": KEYS[user]}
@@ -174,7 +174,7 @@ class LiveCluster:
         self._supervisor.start()
 
     def _pack(self, node):
-        """Give a node a swift.conf of its own, with the packed engine for all policies."""
+        """Give a node its own swift.conf, with the packed engine for all policies."""
         own = self.plan.etc / f"node{node}"
         own.mkdir(exist_ok=True)
         for path in self.plan.etc.glob("*.ring.gz"):
@@ -198,11 +198,11 @@ class LiveCluster:
         return f"{self.plan.ip}:{self.plan.proxy_port}"
 
     def pid(self, name):
-        """The pid of a process, e.g. ``object-1``."""
+        """Return the pid of a process, e.g. ``object-1``."""
         return self._supervisor._children[name].pid
 
     def kill(self, name, sig=signal.SIGKILL):
-        """Kill a server and wait until it is gone; its workers take connections a little longer."""
+        """Kill a server and wait for its end; its workers may accept connections a little longer."""
         child, port = self._supervisor._children[name], self._supervisor._processes[name].port
         os.killpg(child.pid, sig)
         child.wait()
@@ -211,7 +211,7 @@ class LiveCluster:
 
     @contextlib.contextmanager
     def stopped(self, *names):
-        """These processes, with their workers, hang meanwhile."""
+        """Stop these processes and their workers (SIGSTOP) during the ``with`` block."""
         pids = [self.pid(name) for name in names]
         for pid in pids:
             os.killpg(pid, signal.SIGSTOP)
@@ -222,7 +222,7 @@ class LiveCluster:
                 os.killpg(pid, signal.SIGCONT)
 
     def restart(self, name):
-        """Start a killed server again and wait until it answers."""
+        """Start a killed server again and wait until it responds."""
         known = (cache_process(self.plan), *self.plan.servers(), *self.plan.daemons())
         process = next(p for p in known if p.name == name)
         self._supervisor._spawn(process)
@@ -230,15 +230,15 @@ class LiveCluster:
             self.await_true(lambda: accepts_connections(self.plan.ip, process.port), f"{name} answers")
 
     def run_once(self, daemon, node=1, options=("once",)):
-        """One pass of a daemon over a node, beside the one that rests."""
+        """Run one pass of a daemon on a node, beside the idle daemon."""
         conf = self.plan.etc / f"{daemons()[daemon].server_type}-server" / f"{node}.conf"
         with tempfile.TemporaryFile() as log:
             status = FORK_SERVER.begin("swift.cli.daemon", [daemon, str(conf), *options], log).wait(120)
             log.seek(0)
             assert status == 0, log.read().decode(errors="replace")
 
-    def rot(self, stored, at):
-        """Damage what is stored, and have the auditor look at its partition; the number of its node."""
+    def corrupt_and_audit(self, stored, at):
+        """Damage a stored file and audit its partition; return the number of its node."""
         stored.damage(at)
         number = self.node_of(stored)
         self.run_once("object-auditor", number, ("-o", "-p", str(stored.partition)))
@@ -246,7 +246,7 @@ class LiveCluster:
 
     @staticmethod
     def await_true(condition, what, seconds=60):
-        """Poll a condition that another process brings about."""
+        """Poll a condition until another process makes it true."""
         deadline = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
@@ -256,14 +256,14 @@ class LiveCluster:
         return self.plan.devices(node) / self.plan.device(node, disk)
 
     def files(self, pattern):
-        """What matches on any device, while servers may be adding and removing."""
+        """Return the matching paths on all devices, while servers may add and remove files."""
         # ``Path.glob`` fails when a directory goes away under it.
         devices = self.plan.device_paths()
         return [Path(path) for device in devices for path in glob.glob(f"{device}/{pattern}")]
 
     @property
     def policies(self):
-        """The policies of the plan."""
+        """Return the policies of the plan."""
         found = [Policy(0, "gold", is_default=True)]
         if self.plan.ec:
             code = ErasureCode("liberasurecode_rs_vand", *parse_ec(self.plan.ec))
@@ -271,7 +271,7 @@ class LiveCluster:
         return found
 
     def stored(self, policy=None, suffix=".data", *, node=None):
-        """What devices store of objects, of one policy or of all, of one node or of all."""
+        """Return the stored object files of one or all policies, on one or all nodes."""
         policies = self.policies if policy is None else [self.policies[policy]]
         nodes = self.plan.node_numbers() if node is None else [node]
         devices = [self.plan.devices(n) / name for n in nodes for name in self.plan.device_names(n)]
@@ -279,7 +279,7 @@ class LiveCluster:
         return [each for each in found if each.name.endswith(suffix)]
 
     def node_of(self, stored):
-        """The number of the node that has something."""
+        """Return the number of the node of a stored file."""
         return next(n for n in self.plan.node_numbers() if self.plan.devices(n) == stored.device.parent)
 
     def wipe_objects(self, node, disk=0):
@@ -289,7 +289,7 @@ class LiveCluster:
             self.wipe(path / name)
 
     def lose_device(self, node, disk=0):
-        """Take a device away as an unmount would."""
+        """Remove a device as an unmount would."""
         path = self.device_path(node, disk)
         path.rename(path.with_name(path.name + ".away"))
 
@@ -299,7 +299,7 @@ class LiveCluster:
         path.with_name(path.name + ".away").rename(path)
 
     def wipe(self, path):
-        """Remove a folder of a device in one step: daemons are at work in it."""
+        """Remove a folder of a device atomically, because daemons use it."""
         away = Path(tempfile.mkdtemp(dir=self.plan.root))
         if path.exists():
             path.rename(away / path.name)
@@ -311,7 +311,7 @@ class LiveCluster:
         return self.tokens[user]
 
     def raw(self, method, path, headers=None, body=None, *, port=None, timeout=60):
-        """One request without a token, on its own connection."""
+        """Send a request without a token, on its own connection."""
         connection = http.client.HTTPConnection(self.plan.ip, port or self.plan.proxy_port, timeout=timeout)
         try:
             connection.request(method, path, body=body, headers=headers or {})
@@ -320,13 +320,13 @@ class LiveCluster:
             connection.close()
 
     def request(self, method, path="", headers=None, body=None, *, user="test:tester"):
-        """One request below the test account (``path`` is container[/object], quoted here)."""
+        """Send a request below the test account; ``path`` is container[/object], unquoted."""
         url = "/v1/AUTH_test" + (f"/{quote(path, safe='/?=&%')}" if path else "")
         merged = {"X-Auth-Token": self.token(user), **(headers or {})}
         return self.raw(method, url, merged, body)
 
     def log_text(self):
-        """All logs, to look for tracebacks."""
+        """Return all logs, to search for tracebacks."""
         return "\n".join(path.read_text(errors="replace") for path in self.plan.logs.glob("*.log"))
 
 
@@ -381,7 +381,7 @@ class LoneServer:
             time.sleep(0.005)
 
     def kill_under(self, writers, go, seconds):
-        """Let writers write for some seconds, kill the server, and start it again when they are idle."""
+        """Let writers write for some seconds, kill the server, and restart it when they are idle."""
         go.set()
         time.sleep(seconds)
         self.kill()
@@ -392,7 +392,7 @@ class LoneServer:
         self.start()
 
     def ask(self, method, path, headers=None, body=None):
-        """An answer; raises OSError or HTTPException when the server dies meanwhile."""
+        """Return a response; raise OSError or HTTPException when the server dies meanwhile."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         try:
             merged = {"X-Timestamp": f"{time.time():.5f}", **(headers or {})}
@@ -424,7 +424,7 @@ time.time_ns = lambda: _time_ns() + int(_offset * 1e9)
 
 
 def can_make_hosts():
-    """Whether network namespaces can be made here."""
+    """Return True if network namespaces can be created here."""
     if os.geteuid() != 0 or shutil.which("ip") is None:
         return False
     name = f"sw{os.getpid()}t"
@@ -462,7 +462,7 @@ class Hosts:
     # --- making -----------------------------------------------------------------------------------
 
     def make(self):
-        """Networks and files; nothing runs yet."""
+        """Create networks and files; start nothing."""
         bridge = f"{self._tag}b"
         _ip("link", "add", bridge, "type", "bridge")
         _ip("addr", "add", f"{self._net}.254/24", "dev", bridge)
@@ -492,7 +492,7 @@ class Hosts:
             builder.write_ring(str(path.with_suffix(".ring.gz")))
 
     def etc(self, number):
-        """The configuration of a host."""
+        """Return the configuration directory of a host."""
         return self.root / f"etc{number}"
 
     def _write_etc(self, number):
@@ -516,9 +516,9 @@ class Hosts:
     def start(self):
         for number in self.numbers:
             self.start_host(number)
-        self.await_answers()
+        self.await_listening()
 
-    def await_answers(self):
+    def await_listening(self):
         """Wait until every server of every host listens."""
         for number in self.numbers:
             kinds = ("account", "container", "object")
@@ -529,7 +529,7 @@ class Hosts:
                 )
 
     def start_host(self, number):
-        """Start everything of a host, with the clock it is to have."""
+        """Start all processes of a host, with its configured clock."""
         etc = self.etc(number)
         for server in self.plan.servers():
             kind, _, node = server.name.partition("-")
@@ -559,7 +559,7 @@ class Hosts:
             )
 
     def stop_host(self, number):
-        """Kill everything of a host."""
+        """Kill all processes of a host."""
         for name in [name for name in self._children if name.endswith(f"-{number}")]:
             child = self._children.pop(name)
             if child.poll() is None:
@@ -575,11 +575,11 @@ class Hosts:
     # --- breaking ---------------------------------------------------------------------------------
 
     def part(self, *side):
-        """Hosts of ``side`` and the others do not reach each other any more."""
+        """Partition the network between the hosts of ``side`` and the others."""
         self._routes("add", side)
 
     def heal(self, *side):
-        """They do again."""
+        """Repair the network partition."""
         self._routes("del", side)
 
     def _routes(self, verb, side):
@@ -599,7 +599,7 @@ class Hosts:
             connection.close()
 
     def __call__(self, number, method, path="", headers=None, body=None):
-        """One request of the test user to the proxy of a host."""
+        """Send a request of the test user to the proxy of a host."""
         if number not in self.tokens:
             user = {"X-Auth-User": "test:tester", "X-Auth-Key": KEYS["test:tester"]}
             self.tokens[number] = self.raw(number, "GET", "/auth/v1.0", user).headers["x-auth-token"]
@@ -607,7 +607,7 @@ class Hosts:
         return self.raw(number, method, f"/v1/AUTH_test/{path}", sent, body)
 
     def names(self, number):
-        """What a host's proxy lists."""
+        """Return the names that a host's proxy lists."""
         answer = self(number, "GET", "c?format=json")
         return [row["name"] for row in json.loads(answer.body)] if answer.status == 200 else []
 

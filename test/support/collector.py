@@ -1,4 +1,4 @@
-"""A collector of traces: takes OTLP over HTTP and shows the spans as a tree."""
+"""A collector of traces: receives OTLP over HTTP and shows the spans as a tree."""
 
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -65,7 +65,7 @@ class Collector:
             self._changed.notify_all()
 
     def wait(self, condition, seconds=30):
-        """Return what ``condition`` makes of the spans, once it is true."""
+        """Wait until ``condition(spans)`` is true and return its value."""
         with self._changed:
             found = self._changed.wait_for(lambda: condition(self.spans), seconds)
             assert found, f"not within {seconds} s; there are {len(self.spans)} spans"

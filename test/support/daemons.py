@@ -1,4 +1,4 @@
-"""Fakes for daemons, and daemons of a simulated cluster run by hand."""
+"""Fakes for daemons, and runners of daemons in a simulated cluster."""
 
 import json
 import sqlite3
@@ -38,7 +38,7 @@ from test.support.sim import NODES, node_port
 
 
 class ErrorLog:
-    """Keeps the errors, and apart from them what is for developers."""
+    """A log that records errors and, separately, debug lines."""
 
     def __init__(self):
         #: (sentence, transaction)
@@ -56,10 +56,10 @@ class ErrorLog:
         self.debugged.append((text, txid))
 
     def warning(self, text):
-        """Not kept."""
+        """Ignore the line."""
 
     def info(self, text, *, txid=None):
-        """Not kept."""
+        """Ignore the line."""
 
 
 # --- daemons ----------------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ def make_node(number, port=6200):
 
 
 class FakeRing:
-    """Everything lies on the same nodes, in partition 7."""
+    """A ring with one partition, 7, and the same nodes for every object."""
 
     def __init__(self, count=3, error=None):
         self.members = tuple(make_node(number) for number in range(count))
@@ -102,7 +102,7 @@ class FakeRing:
 
 
 class ScriptedNodes:
-    """A transport whose answers are scripted by node number; everything else gets 202."""
+    """A transport with scripted responses by node number; all other requests get 202."""
 
     def __init__(self):
         self.answers = {}
@@ -125,7 +125,7 @@ class ScriptedNodes:
 
 
 class VirtualTime(ManualClock):
-    """A clock that sleeping moves; other green threads run meanwhile."""
+    """A clock that advances by sleeping; other green threads run meanwhile."""
 
     def __init__(self, now_s=5_000_000_000.0):
         super().__init__(now_s)
@@ -138,7 +138,7 @@ class VirtualTime(ManualClock):
 
 
 class DaemonFixture:
-    """A context on a temporary folder, with what a daemon needs around it."""
+    """A daemon context on a temporary folder, with fake clock, ring, log and recon."""
 
     def __init__(self, root, devices=("sda",), log=None):
         for name in devices:
@@ -185,7 +185,7 @@ class DaemonFixture:
 
 
 class CountingPass:
-    """Units are numbers; what is done with one is the test's."""
+    """A pass over numbers; the test defines the work on each."""
 
     def __init__(self, task, share, pass_context):
         self.task, self.share, self.pass_context = task, share, pass_context
@@ -275,7 +275,7 @@ class DeviceRing:
         return iter(self.devices[3:])
 
     def context(self, rig, **changes):
-        """What a daemon of this node is given."""
+        """Return the context of a daemon of this node."""
         port = self.own.replication_port
         return replace(rig.context, ring_ip="127.0.0.1", ring_port=port, **changes)
 
@@ -286,7 +286,7 @@ class DeviceRing:
 
 
 class LogLines:
-    """A log that remembers."""
+    """A log that records its lines."""
 
     def __init__(self):
         self.lines = []
@@ -302,7 +302,7 @@ class LogLines:
 
 
 class Reapers:
-    """``run(*numbers)`` makes one pass on nodes."""
+    """Account reapers; ``run(*numbers)`` runs one pass on nodes."""
 
     def __init__(self, sim, root):
         self.sim = sim
@@ -312,7 +312,7 @@ class Reapers:
         self.clock = VirtualTime()
 
     def run(self, *numbers, stop=None, **settings):
-        """One pass on each node; the statistics of all."""
+        """Run one pass on each node; return the statistics of all."""
         total = {}
         for number in numbers:
             for event, count in self._run(number, stop, settings).items():
@@ -357,7 +357,7 @@ KINDS = {"account": ACCOUNT, "container": CONTAINER}
 
 
 class LossyTransport:
-    """Hands messages on; ``lose(port, path, body)`` says which get lost: None, "request" or "answer"."""
+    """Forwards messages; ``lose(port, path, body)`` returns the lost one: None, "request" or "answer"."""
 
     def __init__(self, transport):
         self._transport = transport
@@ -389,7 +389,7 @@ class LossyTransport:
 
 
 class Replicators:
-    """``run(kind, *numbers)`` makes one pass on nodes."""
+    """Database replicators; ``run(kind, *numbers)`` runs one pass on nodes."""
 
     def __init__(self, sim, root):
         self.sim = sim
@@ -414,7 +414,7 @@ class Replicators:
         return DatabaseReplicator(context, ring, KINDS[kind], chosen, selection=selection or Selection())
 
     def run(self, kind, *numbers, selection=None, **settings):
-        """One pass on each node; the recon facts of the last."""
+        """Run one pass on each node; return the recon data of the last."""
         facts = {}
         for number in numbers:
             task = self.task(kind, number, selection=selection, **settings)
@@ -436,7 +436,7 @@ class Replicators:
     # what is on disk
 
     def folder(self, kind, number, *names, partition=None):
-        """The hash directory of an account or container on a node."""
+        """Return the hash directory of an account or container on a node."""
         view = getattr(self.sim.context.rings, kind).view()
         name_hash = self.sim.hasher.hexdigest(*names)
         part = view.partition_of(bytes.fromhex(name_hash)) if partition is None else partition
@@ -444,11 +444,11 @@ class Replicators:
         return device / f"{kind}s" / str(part) / name_hash[-3:] / name_hash
 
     def files(self, kind, number, *names):
-        """The database files of a node, oldest first."""
+        """Return the database files of a node, oldest first."""
         return sorted(self.folder(kind, number, *names).glob("*.db"))
 
     def holders(self, kind, *names):
-        """The numbers of the nodes that have the database."""
+        """Return the numbers of the nodes that have the database."""
         return sorted(int(path.parts[-6][4:]) for path in self._all(kind, *names))
 
     def _all(self, kind, *names):
@@ -456,7 +456,7 @@ class Replicators:
         return {path.parent for path in self.sim.root.glob(f"node*/*/{kind}s/*/*/{name_hash}/*.db")}
 
     def rows(self, number, *names):
-        """The object (or container) rows of a node, read from its file."""
+        """Return the object (or container) rows of a node, read from its file."""
         table = "object" if len(names) > 1 else "container"
         kind = "container" if len(names) > 1 else "account"
         query = f"SELECT * FROM {table} ORDER BY name"
@@ -488,7 +488,7 @@ SMALL = {
 
 
 class Sharders:
-    """``run(*numbers)`` makes one pass on nodes, on all of them by default.
+    """Sharders; ``run(*numbers)`` runs one pass on nodes, on all of them by default.
 
     Each is a new process, unless ``keeps`` lets them go on from pass to pass.
     """
@@ -561,13 +561,13 @@ def state(sim):
 
 
 def shards(sim):
-    """The shards that a root lists."""
+    """Return the shards that a root lists."""
     headers = {"x-backend-record-type": "shard", "x-newest": "true"}
     return json.loads(sim("GET", "/a/c?format=json&states=listing", headers).body)
 
 
 def settle(sim, sharders, passes=12, **options):
-    """Pass after pass until nothing is being split."""
+    """Run passes until no container is being split."""
     for _ in range(passes):
         told = sharders.run(**options)
         sim.cache.values.clear()

@@ -1,4 +1,4 @@
-"""Databases of accounts and containers: new, sharded, of older and newer releases, elsewhere."""
+"""Databases of accounts and containers: new, sharded, of other releases, and on other nodes."""
 
 import json
 import shutil
@@ -22,7 +22,7 @@ from test.unit.container.test_schema import BEFORE_POLICIES, DROPS
 
 
 def rows_of(path, select):
-    """The rows of a query; none where the file went, or was put in place of another, while we looked."""
+    """Return the rows of a query; none if the file was removed or replaced meanwhile."""
     try:
         connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10)
         try:
@@ -43,7 +43,7 @@ HASH = "0" * 29 + "abc"
 
 
 def make_container(root, account="a", container="c"):
-    """The broker of a new container on ``root``/sda; close it."""
+    """Return the broker of a new container on ``root``/sda; the caller closes it."""
     (root / "sda").mkdir()
     place = DatabasePath(str(root / "sda"), "containers", "7", HASH)
     broker = ContainerBroker(place, Engine(), account, container)
@@ -52,7 +52,7 @@ def make_container(root, account="a", container="c"):
 
 
 def make_account(root, name_hash=HASH):
-    """The broker of a new account ``a`` on ``root``/sda; close it."""
+    """Return the broker of a new account ``a`` on ``root``/sda; the caller closes it."""
     (root / "sda").mkdir(exist_ok=True)
     broker = AccountBroker(DatabasePath(str(root / "sda"), "accounts", "7", name_hash), Engine(), "a")
     broker.create(Timestamp(5), created_at=Timestamp(5))
@@ -60,7 +60,7 @@ def make_account(root, name_hash=HASH):
 
 
 def server_rows(sim, number, container="c"):
-    """Names in one container replica, asked of its server."""
+    """Return the names in one container replica, requested from its server."""
     ring = sim.context.rings.container.view()
     part = ring.partition_of(sim.hasher.digest("a", container))
     port = next(p for p, (kind, n, _) in sim.transport.apps.items() if (kind, n) == ("container", number))
@@ -83,7 +83,7 @@ OLD_ACCOUNTS = ACCOUNT_AGES
 
 
 def make_old_container(path, age):
-    """A container database of that age at ``path``; its directory must exist."""
+    """Create a container database of a release age at ``path``; its directory must exist."""
     connection = _connect(path)
     if age == "before policies":
         connection.executescript(BEFORE_POLICIES)
@@ -106,7 +106,7 @@ def make_old_container(path, age):
 
 
 def make_old_account(path, age):
-    """An account database of that age."""
+    """Create an account database of a release age."""
     connection = _connect(path)
     create_account(connection)
     connection.execute(
@@ -191,7 +191,7 @@ INSERT INTO action (name, created_at, verb) VALUES ('hidden', '0000000002.00000'
 
 
 def make_newer_container(path, *, triggers=COUNTING_BY_DIFFERENCE, rows=ROWS):
-    """Make a container database at ``path``; its directory must exist."""
+    """Create a container database of a newer release at ``path``; its directory must exist."""
     _make(
         path,
         f"""
@@ -224,7 +224,7 @@ INSERT INTO policy_stat (storage_policy_index) VALUES (0);
 
 
 def make_newer_account(path):
-    """Make an account database at ``path`` with a live, a deleted and an unknown container."""
+    """Create an account database at ``path`` with a live, a deleted and an unknown container."""
     _make(
         path,
         f"""
@@ -285,7 +285,7 @@ def _make(path, script):
 
 
 def add_ranges(path, account, container, *, epoch, state):
-    """The own range in ``state`` and two shards at ``m``."""
+    """Add the own shard range in ``state`` and two shards that meet at ``m``."""
     connection = sqlite3.connect(path)
     connection.create_function("chexor", 3, chexor)
     own = (f"{account}/{container}", "", "", state, epoch)
@@ -304,7 +304,7 @@ def add_ranges(path, account, container, *, epoch, state):
 
 
 def shard(folder, account, container, *, epoch):
-    """Turn the database of a hash directory into a sharded one: no rows, an epoch in its name."""
+    """Turn the database of a hash directory into a sharded one: without rows, named by an epoch."""
     (old,) = folder.glob("*.db")
     new = old.with_name(f"{old.stem}_{epoch}.db")
     shutil.copy(old, new)
@@ -323,7 +323,7 @@ def shard(folder, account, container, *, epoch):
 
 
 class Replicas:
-    """A transport; ``says`` has a status or an error for each node that does not have all we have."""
+    """A transport to replicas; ``says`` has a status or an error for each node that is not in sync."""
 
     def __init__(self):
         self.says = {}
@@ -351,5 +351,5 @@ class Replicas:
 
     @property
     def asked(self):
-        """Who was asked, in order."""
+        """Return the requested nodes, in order."""
         return [number for number, operation in self.told if operation == "sync"]

@@ -1,4 +1,4 @@
-"""Configurations as deployment projects write them: their sections, options and pipelines, with small values.
+"""Configurations of deployment projects: their sections, options and pipelines, with small values.
 
 Taken from the templates of openstack-helm (swift/values.yaml), swift-operator (templates/swiftproxy and
 templates/swiftstorage), kolla-ansible (roles/swift/templates), the juju charms and puppet-swift.
@@ -153,7 +153,7 @@ PROXIES = {
 
 
 def storage_conf(project, server, default):
-    """The sections of a project's storage server; ``default`` is what depends on the machine."""
+    """Return the sections of a project's storage server; ``default`` has the machine's options."""
     make, filters = STORAGE[project]
     own_default, own = make(server)
     sections = {
@@ -167,7 +167,7 @@ def storage_conf(project, server, default):
 
 
 def proxy_conf(project, default):
-    """The sections of a project's proxy."""
+    """Return the sections of a project's proxy."""
     pipeline, own = PROXIES[project]
     sections = {
         "DEFAULT": {"log_headers": "false", "user": "root", **default},

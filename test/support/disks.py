@@ -1,4 +1,4 @@
-"""Disks that are old, damaged or full, things that are no regular files, and a store of files."""
+"""Disks that are old, damaged or full, irregular files, and a filesystem store."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from swift.store.registry import EngineParts, StoreRegistry, file_store
 
 
 class AgedDisk(Disk):
-    """All files were changed some time ago: its clock is ahead."""
+    """A disk with a clock ahead, on which all files are old."""
 
     def now_ns(self):
         return super().now_ns() + 10_000_000_000
@@ -38,7 +38,7 @@ class AgedDisk(Disk):
 
 
 class DamagedDisk(Disk):
-    """Everything but ``path`` is in order."""
+    """A disk on which reading ``path`` fails."""
 
     def __init__(self, path):
         self._path = str(path)
@@ -62,7 +62,7 @@ class DamagedDisk(Disk):
 
 
 class CrampedDisk(Disk):
-    """Files take ``room`` bytes of attributes; ``is_full`` has the filesystem say that nothing is left."""
+    """A disk whose files can have ``room`` bytes of attributes; ``is_full`` reports no free space."""
 
     def __init__(self, room=1500, code=errno.ENOSPC, *, is_full=False, free_blocks=10):
         self.room = room
@@ -85,7 +85,7 @@ class CrampedDisk(Disk):
 
 
 def cramped_stores(context, disk):
-    """Engines on such a disk for the server of ``context``."""
+    """Return engines on such a disk for the server of ``context``."""
     return StoreRegistry(
         EngineParts(devices=context.devices, hasher=context.hasher, clock=context.clock, disk=disk)
     )
@@ -131,7 +131,7 @@ ODD = {
 
 
 def replace(path, kind):
-    """Put something odd in the place of a file or directory, which is kept beside it."""
+    """Replace a file or directory by an irregular one; the original is kept beside it."""
     path = str(path)
     if os.path.lexists(path):
         os.rename(path, f"{path}.was")
@@ -140,7 +140,7 @@ def replace(path, kind):
 
 @contextmanager
 def bounded(seconds=20):
-    """Fail instead of hanging."""
+    """Fail after ``seconds`` instead of hanging."""
 
     def hangs(*_args):
         raise AssertionError("it hangs")

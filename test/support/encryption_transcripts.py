@@ -1,4 +1,4 @@
-"""The peer's keymaster and encryption filters as a black box: what they store, and what they read.
+"""The peer's keymaster and encryption filters as a black box: stored values and decrypted responses.
 
 ``SWIFT_PEER_BIN=... python -m test.support.encryption_transcripts`` records what the peer stores.
 """
@@ -31,7 +31,7 @@ OVERRIDE = "X-Object-Sysmeta-Container-Update-Override-Etag"
 
 
 def make_cases():
-    """Uploads: conf, path, headers, body."""
+    """Return uploads as (conf, path, headers, body)."""
     cases = []
     for conf in CONFS:
         for path in PATHS:
@@ -105,7 +105,7 @@ json.dump([(put if case["verb"] == "PUT" else get)(case) for case in json.load(s
 
 
 def ask_peer(cases):
-    """What the peer's filters make of cases, each with its ``verb``."""
+    """Return the results of the peer's filters for cases, each with its ``verb``."""
     done = subprocess.run(
         [f"{PEER_BIN}/python", "-c", _RUN],
         input=json.dumps(cases),

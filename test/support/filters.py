@@ -1,4 +1,4 @@
-"""Filters over applications in memory and over a simulated cluster, and what they find behind them."""
+"""Filters over applications in memory and over a simulated cluster, and fake backends."""
 
 import base64
 import hashlib
@@ -36,7 +36,7 @@ from test.support.sim import Answer
 
 
 class PiecedBody(RequestBody):
-    """A body that comes in these pieces; an exception among them is raised."""
+    """A body that arrives in these pieces; an exception among them is raised."""
 
     def __init__(self, *pieces, length=None):
         self.length = length
@@ -64,7 +64,7 @@ class PiecedBody(RequestBody):
 
 
 class Counters:
-    """memcached's counters."""
+    """A fake of memcached's counters."""
 
     def __init__(self):
         self.values = {}
@@ -90,7 +90,7 @@ class Counters:
 
 
 class SharedCache:
-    """What ``gateway.infocache.Cache`` promises, without time."""
+    """A ``gateway.infocache.Cache`` in memory, without expiry."""
 
     def __init__(self):
         self.values = {}
@@ -126,7 +126,7 @@ class SharedCache:
 
 
 class Listed:
-    """Container path → its rows in order, newest version first; keeps what it was asked for."""
+    """Lists rows by container path, newest version first; records its requests."""
 
     def __init__(self, **containers):
         self.rows = {"/v1" + EntityPath("a", name).quoted: rows for name, rows in containers.items()}
@@ -162,12 +162,12 @@ class Listed:
         return rows[: int(params.get("limit", 10000))]
 
     def methods(self, method):
-        """The paths that were asked for by a method."""
+        """Return the requested paths of a method."""
         return [request.raw_path for request in self.asked if request.method == method]
 
 
 def row(name, days=0.0, size=1, **more):
-    """A row of so many days after the beginning of 1970."""
+    """Return a row dated ``days`` days after the beginning of 1970."""
     hours = round(days * 24)
     stamp = f"1970-01-{1 + hours // 24:02}T{hours % 24:02}:00:00.000000"
     plain = {"bytes": size, "hash": "e", "content_type": "t/x", "last_modified": stamp}
@@ -180,14 +180,14 @@ def row(name, days=0.0, size=1, **more):
 
 
 class FilterFixture:
-    """Asks a filter; what a caller may not ask for stands in ``denied``: paths, or methods and paths."""
+    """Sends requests to a filter; ``denied`` has the forbidden paths, or methods and paths."""
 
     def __init__(self, sim, filter_):
         self.sim, self.filter = sim, filter_
         self.denied = set()
 
     def open(self, method, path, headers=None, body=b""):
-        """The response, whose body nobody has read."""
+        """Return the response with its body unread."""
         target, _, query = path.partition("?")
         sent = dict(headers or {})
         if method in ("PUT", "POST"):
@@ -202,7 +202,7 @@ class FilterFixture:
         return Answer(self.open(method, path, headers, body))
 
     def authorise(self, request):
-        """403 for what is denied."""
+        """Return 403 for a denied request."""
         path = request.raw_path.removeprefix("/v1")
         return None if self.denied.isdisjoint((path, (request.method, path))) else error_response(403)
 
@@ -217,7 +217,7 @@ TWO = base64.b64encode(b"B" * 32).decode()
 
 
 class EncryptionFixture(FilterFixture):
-    """Keymaster and encryption, and other filters left of them."""
+    """The keymaster and encryption filters, and other filters left of them."""
 
     def __init__(self, sim, left=(), disable=False, **options):
         options = options or {"encryption_root_secret": ONE}
@@ -230,12 +230,12 @@ class EncryptionFixture(FilterFixture):
 
 
 def md5_of(data):
-    """The hexadecimal MD5 of bytes."""
+    """Return the hexadecimal MD5 of bytes."""
     return hashlib.md5(data, usedforsecurity=False).hexdigest()
 
 
 def bare(etag):
-    """An ETag without quotes."""
+    """Return an ETag without quotes."""
     return etag.strip('"')
 
 
@@ -251,7 +251,7 @@ PUT = "?multipart-manifest=put"
 
 
 class Errors:
-    """A log of which only errors are looked at."""
+    """A log that records only errors."""
 
     def __init__(self, texts):
         self._texts = texts
@@ -261,7 +261,7 @@ class Errors:
 
 
 class LargeObjectFixture(FilterFixture):
-    """Static large objects; the requests of the last one that was asked are kept."""
+    """The filter for static large objects; records the requests of the last download."""
 
     def __init__(self, sim, **options):
         settings = SloSettings.parse({"rate_limit_segments_per_sec": "0", **options})
@@ -278,7 +278,7 @@ class LargeObjectFixture(FilterFixture):
 
 
 def object_paths(sim, *methods):
-    """Paths of the last request's requests to object servers."""
+    """Return the paths of the last request's backend requests to object servers."""
     return [
         path
         for kind, _n, method, path, _headers in sim.transport.requests
@@ -296,7 +296,7 @@ def asked_name(path):
 
 
 class SmallBackend:
-    """Accounts and containers with system metadata; remembers the last request."""
+    """A backend of accounts and containers with system metadata; records the last request."""
 
     def __init__(self, **answer):
         self.answer = answer
@@ -324,7 +324,7 @@ def ask(filter_, method="GET", path="/v1/AUTH_a/c/o", headers=None, **more):
 
 
 class BulkBackend:
-    """A store in memory that answers as it is told."""
+    """A store in memory with configurable responses."""
 
     def __init__(self):
         self.objects = {}
@@ -416,7 +416,7 @@ POLICIES = Policies((Policy(0, "gold", is_default=True, aliases=("yellow",)), Po
 
 
 class QuotaBackend:
-    """An account and a container that hold something."""
+    """A backend of an account and a container with content."""
 
     def __init__(self):
         self.account = {
@@ -465,7 +465,7 @@ def put(filter_, app, size, *, chunked=False, env=None):
 
 
 def replied(answer):
-    """Why an upload was refused, None when it was not."""
+    """Return the reason why an upload was refused, or None."""
     assert answer.status in (204, 413)
     return answer.body if answer.status == 413 else None
 
@@ -486,7 +486,7 @@ class Log:
 
 
 class Replied:
-    """Telemetry that remembers."""
+    """Telemetry that records its counters."""
 
     def __init__(self):
         self.log = Log()

@@ -1,4 +1,4 @@
-"""The fork server: a warm process that tests have begin servers and daemons.
+"""The fork server: a warm process that starts servers and daemons for tests.
 
 ``python -m swift.cli.object_server`` spends a quarter of a second on imports, and a cluster of four nodes has
 eighteen processes. The fork server forks instead: each child is its own session and has its own output,
@@ -32,7 +32,7 @@ STATUS_BYTES = 4
 
 
 def modules():
-    """What children may run; the fork server imports it beforehand with all that it imports."""
+    """Return the modules that children can run; the fork server imports them beforehand."""
     from swift.config.declared import daemons
 
     declared = (daemon.module for daemon in daemons().values())
@@ -40,7 +40,7 @@ def modules():
 
 
 class _Served:
-    """The fork server's own side."""
+    """The fork server's side of the socket."""
 
     def __init__(self, connection, die_with_parent):
         self._connection = connection
@@ -48,7 +48,7 @@ class _Served:
         self._statuses = {}
 
     def serve(self):
-        """Begin what is asked for until nobody asks; returns ``main`` and its arguments in the child."""
+        """Start requested programs until the socket closes; in a child return ``main`` and its arguments."""
         woken, waker = os.pipe()
         os.set_blocking(waker, False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -74,7 +74,7 @@ class _Served:
                     return json.loads(packet)
 
     def _fork(self, log, told):
-        """Whether this is the child."""
+        """Fork; return True in the child."""
         begun, begins = os.pipe()
         pid = os.fork()
         if pid == 0:

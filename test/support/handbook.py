@@ -97,7 +97,7 @@ def missing_line(expected, output):
 
 
 def can_make_worlds():
-    """Return True where namespaces can be made."""
+    """Return True if namespaces can be created here."""
     if os.geteuid() != 0 or not all(map(shutil.which, ("unshare", "nsenter", "ip"))):
         return False
     line = ["unshare", "--net", "--pid", "--mount", "--fork", "--mount-proc", "true"]
@@ -115,7 +115,7 @@ def quick_sample(text):
 
 
 class PageError(AssertionError):
-    """A block of a page failed, or its output is not the one that the page shows."""
+    """A block of a page failed, or its output differs from the page."""
 
 
 class World:
@@ -160,7 +160,7 @@ class World:
         return children.split()[0]
 
     def add_host(self, address):
-        """Make a host of this address."""
+        """Create a host with this address."""
         (self.root / "hosts" / address).mkdir(parents=True)
         prefix = ["nsenter", "--target", self._inner, "--net", "--pid", "--mount"]
         self._hold(
@@ -186,7 +186,7 @@ class World:
         return [*prefix, "enter", address, *line]
 
     def run(self, address, script):
-        """Run a script on a host in the page's shell; its output, and whether it succeeded."""
+        """Run a script on a host in the page's shell; return its output and True if it succeeded."""
         state = self.root / "hosts" / address / "shell"
         # Variables and the folder last from one block to the next, as in an operator's shell.
         keep = 'declare -p | grep -vE "^declare -[a-zA-Z]*[rA]|BASH|FUNCNAME|PIPESTATUS|PWD"; echo "cd $PWD"'

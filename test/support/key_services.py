@@ -63,7 +63,7 @@ class Barbican:
         }
 
     def add(self, secret, *, algorithm="aes", bits=256):
-        """Store a secret; its key id."""
+        """Store a secret; return its key id."""
         body = {
             "payload": base64.b64encode(secret).decode(),
             "payload_content_type": "application/octet-stream",
@@ -162,7 +162,7 @@ class Kmip:
             )
 
     def add(self, secret, *, algorithm="aes", bits=256):
-        """Store a secret; its key id."""
+        """Store a secret; return its key id."""
         words = json.dumps([self.options, algorithm, bits, secret.hex()])
         done = subprocess.run(
             [PYTHON, "-c", KMIP_ADD, words], capture_output=True, text=True, timeout=60, check=False

@@ -1,4 +1,4 @@
-"""Requests that keystoneauth decides about, and what the peer's filter says of each.
+"""Requests for keystoneauth, and the decision of the peer's filter about each.
 
 ``SWIFT_PEER_BIN=... python -m test.support.keystone_transcripts`` records the answers again.
 """
@@ -67,7 +67,7 @@ CONFS = (
 
 
 def make_cases():
-    """All cases, the same ones every time."""
+    """Return all cases, deterministically."""
     dice = random.Random(20)
     return [_case(dice) for _ in range(CASES)]
 
@@ -137,7 +137,7 @@ json.dump([ask(case) for case in json.load(sys.stdin)], sys.stdout)
 
 
 def ask_peer(cases):
-    """What the peer's filter says of cases."""
+    """Return the decisions of the peer's filter about cases."""
     done = subprocess.run(
         [f"{PEER_BIN}/python", "-c", _ASK],
         input=json.dumps(cases),

@@ -1,4 +1,4 @@
-"""Runs of a load, and of a failure under load, as they might have been measured."""
+"""Synthetic results of load runs and of failures under load."""
 
 import random
 
@@ -38,7 +38,7 @@ def saved_of(*args, **options):
 
 
 def with_result(trial):
-    """The trial with what came of it: ten seconds of each time."""
+    """Return the trial with a result: ten seconds of each period."""
     one = OperationResult()
     for second in range(30):
         for _ in range(5 if 10 <= second < 20 else 10):

@@ -56,7 +56,7 @@ _LOCK_PAUSE_S = 0.01
 
 @dataclass(slots=True)
 class MemoryFile:
-    """What a file would hold."""
+    """The content of one file of the filesystem engine."""
 
     metadata: Metadata
     body: bytes
@@ -120,17 +120,17 @@ class MemoryStore:
         return state, body
 
     def quarantine(self, where: Where, reason: str) -> None:
-        """Take an object out of sight."""
+        """Move an object to the quarantine."""
         with self._lock:
             if self._directories.pop(where, None) is not None:
                 self.quarantined.append((where, reason))
 
     def files(self, key: ObjectKey) -> Directory:
-        """The names kept for an object, to look at or to tamper with in tests."""
+        """Return the stored names of an object, which tests may inspect or change."""
         return self._directories.setdefault(self._where(key), {})
 
     def _free_bytes(self, device: str) -> int | None:
-        """Bytes left on a device, None when unbounded."""
+        """Return the free bytes of a device; None when unlimited."""
         if self.capacity_bytes is None:
             return None
         used = sum(
@@ -147,7 +147,7 @@ class MemoryStore:
         return Capabilities(rsyncable=False, sendfile=False, changes_together=3)
 
     def run(self, device: str, effort: Effort) -> Run:
-        """See ``ObjectStore``: nothing here waits."""
+        """See ``ObjectStore``: no call blocks here."""
         self.check_device(device)
         return run_inline
 
@@ -269,7 +269,7 @@ class MemoryStore:
     def replication_lock(
         self, device: str, partition: str, policy: Policy, timeout_s: float, *, incoming: bool = True
     ) -> Iterator[None]:
-        """See ``ObjectStore``; a device has one place."""
+        """See ``ObjectStore``; a device has one replication slot."""
         self.check_device(device)
         wanted = {f"{device}/{policy.index}/{partition}"} | ({device} if incoming else set())
         deadline = time.monotonic() + timeout_s
@@ -353,7 +353,7 @@ class MemoryObject:
         return iter(self.blocks(start, stop))
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no resources are held."""
 
 
 class MemoryDraft:
@@ -380,7 +380,7 @@ class MemoryDraft:
 
     @property
     def body(self) -> bytes:
-        """Everything written."""
+        """Return all bytes written so far."""
         return b"".join(self._pieces)
 
     @property
@@ -406,7 +406,7 @@ class MemoryDraft:
 
 
 class MemoryEdit:
-    """``Edit`` under the store's one lock."""
+    """``Edit`` under the store's only lock."""
 
     def __init__(self, store: MemoryStore, key: ObjectKey, options: ReadOptions, next_part_power: int | None):
         self.state = ObjectState()
@@ -483,7 +483,7 @@ class MemoryEdit:
                 self._store._clean_up(directory, key.policy)
 
     def _keys(self) -> list[ObjectKey]:
-        """The places in which the object is changed."""
+        """Return the keys under which the object is changed."""
         keys = [self._key]
         if self._next_power is not None:
             target = str(int(self._key.hash[:8], 16) >> (32 - self._next_power))
@@ -550,7 +550,7 @@ class MemoryMaintenance:
         return read
 
     def reading_order(self, device: str, policy: Policy) -> list[str]:
-        """See ``Maintenance``: partitions are as good."""
+        """See ``Maintenance``: the order of partitions."""
         return []
 
     def locations_in(self, device: str, part: str, policies: Sequence[Policy]) -> Iterator[Location]:
@@ -600,17 +600,17 @@ class MemoryMaintenance:
                     self._store._directories.pop(self._where(location), None)
 
     def change_token(self, device: str, partition: str, policy: Policy) -> str:
-        """See ``Maintenance``; hashing costs nothing here, so nobody is to rely on what it was."""
+        """See ``Maintenance``; there is no token, because hashing costs nothing here."""
         self._store.check_device(device)
         return ""
 
     def idle_s(self, device: str, partition: str, policy: Policy) -> float:
-        """See ``Maintenance``; a look costs nothing here, so nothing is worth waiting for."""
+        """See ``Maintenance``; a partition is always idle, because hashing costs nothing here."""
         self._store.check_device(device)
         return math.inf
 
     def make_durable(self, device: str, partition: str, policy: Policy, suffixes: Iterable[str]) -> None:
-        """See ``Maintenance``; there is no power here that could be cut."""
+        """See ``Maintenance``; nothing survives a power cut here anyhow."""
         self._store.check_device(device)
 
     def prepare(self, device: str, policy: Policy, before_s: float) -> list[str]:
@@ -619,7 +619,7 @@ class MemoryMaintenance:
         return []
 
     def remove_partition(self, device: str, partition: str, policy: Policy) -> bool:
-        """See ``Maintenance``; an empty partition is none."""
+        """See ``Maintenance``; empty partitions do not exist here."""
         return not any(self._store.inventory(device, partition, policy))
 
 

@@ -161,7 +161,7 @@ class Monitoring:
         return f"http://127.0.0.1:{self.port}"
 
     def get(self, path, **query):
-        """Return the data of an answer of Prometheus's API."""
+        """Return the data of a response of Prometheus's API."""
         url = f"{self.url}/api/v1/{path}?{urllib.parse.urlencode(query)}"
         try:
             with urllib.request.urlopen(url, timeout=30) as answer:
@@ -170,13 +170,13 @@ class Monitoring:
             raise AssertionError(f"{query}: {error.read().decode()}") from error
 
     def values(self, expression):
-        """Return the numbers that an expression has now."""
+        """Return the current values of an expression."""
         found = [float(row["value"][1]) for row in self.get("query", query=expression)["result"]]
         return [value for value in found if not math.isnan(value)]
 
 
 def await_all(ask, wanted, seconds, between):
-    """Ask for each of ``wanted`` until it has an answer; return those that have none after ``seconds``."""
+    """Query each of ``wanted`` until it has values; return those without values after ``seconds``."""
     deadline = time.monotonic() + seconds
     left = list(wanted)
     turn = 0

@@ -1,7 +1,7 @@
-"""Object servers, a container and every daemon that heals them, with what clients may believe of it all.
+"""Object servers, a container and all repairing daemons, with a model of the clients' knowledge.
 
-Time is the world's own: it goes on with every change. ``World.step`` does one thing at random, ``heal``
-brings all back and runs daemons until nothing moves, ``check`` compares with what was acknowledged.
+Time is simulated: it advances with every change. ``World.step`` makes one random change, ``heal``
+repairs all faults and runs daemons until nothing changes, ``check`` compares with acknowledged writes.
 """
 
 import json
@@ -57,12 +57,12 @@ DAEMONS = {
 
 
 class Broken(Exception):
-    """The process of a daemon ends."""
+    """The process of a daemon was killed."""
 
 
 @dataclass(frozen=True)
 class Version:
-    """What an object may be: its bytes, and from when on it is no more (None: for ever)."""
+    """A possible state of an object: its bytes and its expiry (None: never)."""
 
     body: bytes
     delete_at: int | None = None
@@ -71,7 +71,7 @@ class Version:
 
 
 class Listing:
-    """A container server with one container, which object servers and updaters tell of rows."""
+    """A container server with one container, to which object servers and updaters send rows."""
 
     def __init__(self, root, clock):
         (root / "listing/c0").mkdir(parents=True)
@@ -95,7 +95,7 @@ class Listing:
         return self.app.handle(Request(method, f"/c0/{self.part}/a/c", named, b"", query=query))
 
     def rows(self, policy):
-        """Name → ETag and size."""
+        """Return name → ETag and size."""
         answer = self.ask("GET", "format=json", x_backend_storage_policy_index=str(policy.index))
         return {row["name"]: (row["hash"], row["bytes"]) for row in json.loads(answer.read_body() or b"[]")}
 
@@ -113,16 +113,16 @@ class Listing:
 
 
 def archives(body):
-    """The archives of an object, by their index."""
+    """Return the archives of an object, by their index."""
     coded = [CODEC.encode(body[start : start + 1000]) for start in range(0, len(body), 1000)]
     return [b"".join(fragments[index] for fragments in coded) for index in range(4)]
 
 
 class ObjectCluster:
-    """The nodes, the clients' view of them, and what may be the truth about every object."""
+    """The nodes, the clients' view of them, and the possible states of every object."""
 
     def __init__(self, root, seed, objects=8, packed=None):
-        """Take the numbers of the nodes that pack their objects; None: as the environment says."""
+        """Create the nodes; ``packed`` has the numbers of packed nodes; None: from the environment."""
         self.rng = random.Random(seed)
         self.nodes = ObjectNodes(root, NODES, ec_replicas=4, ec=CODED, packed=packed)
         self.listing = Listing(root, self.nodes.clock)
@@ -145,17 +145,17 @@ class ObjectCluster:
 
     # --- clients --------------------------------------------------------------------------------------
 
-    def go_on(self, seconds):
+    def advance_clock(self, seconds):
         self.tick += seconds
         self.nodes.clock.ahead_s = max(self.nodes.clock.ahead_s, self.tick - self.began)
 
     def primaries(self, policy, name):
-        """Partition, and primaries by their index."""
+        """Return the partition, and the primaries by their index."""
         part = partition_of(name)
         return part, [(part + self.shift + n) % NODES for n in range(4 if policy.is_ec else 3)]
 
     def targets(self, policy, name):
-        """Where a proxy writes: handoffs stand in for primaries that are down; None where nobody does."""
+        """Return a proxy's targets: handoffs replace primaries that are down; None without a handoff."""
         part, primaries = self.primaries(policy, name)
         others = [n for n in range(NODES) if n not in primaries and n in self.up]
         found = [n if n in self.up else others.pop() if others else None for n in primaries]
@@ -173,7 +173,7 @@ class ObjectCluster:
 
     def put(self):
         policy, name = self.rng.choice(self.names)
-        self.go_on(self.rng.random() * 2)
+        self.advance_clock(self.rng.random() * 2)
         part, targets = self.targets(policy, name)
         delete_at = int(self.tick) + self.rng.randrange(20, 60) if self.rng.random() < 0.25 else None
         version = Version(f"{name} {self.tick} ".encode() * self.rng.choice((1, 1, 100)), delete_at)
@@ -191,7 +191,7 @@ class ObjectCluster:
         return statuses.count(201), bool(statuses)
 
     def _put_archives(self, policy, name, part, targets, body, headers):
-        """In two phases: nothing is committed unless enough have their archive."""
+        """Put archives in two phases: commit only if enough nodes have stored theirs."""
         reached = [(number, index) for index, number in enumerate(targets) if number is not None]
         done = 0
         for number, index in reached:
@@ -215,7 +215,7 @@ class ObjectCluster:
 
     def delete(self):
         policy, name = self.rng.choice(self.names)
-        self.go_on(self.rng.random() * 2)
+        self.advance_clock(self.rng.random() * 2)
         part, targets = self.targets(policy, name)
         statuses = [
             self.send("DELETE", policy, name, number, part, self.tick)
@@ -236,7 +236,7 @@ class ObjectCluster:
             if version is not None and version.delete_at is not None:
                 self.queue[name] = (policy, version.delete_at)
 
-    def expire(self, *, is_at_rest=False):
+    def expire(self, *, is_repaired=False):
         """Ask for the objects whose time has come, as the expirer does (spec: replication.md, expirer).
 
         An object that is not there (404), or not what was meant (412), is asked for again.
@@ -252,7 +252,7 @@ class ObjectCluster:
             ]
             quorum = 3 if policy.is_ec else 2
             is_done = any(statuses.count(status) >= quorum for status in (204, 409))
-            if is_done or (is_at_rest and statuses and set(statuses) <= {404, 409, 412}):
+            if is_done or (is_repaired and statuses and set(statuses) <= {404, 409, 412}):
                 del self.queue[name]
 
     # --- faults ---------------------------------------------------------------------------------------
@@ -271,7 +271,7 @@ class ObjectCluster:
             node.ways.cut.clear()
 
     def cut(self):
-        """Two nodes do not reach each other, or nobody reaches the container."""
+        """Cut the network between two nodes, or to the container server."""
         if self.rng.random() < 0.5:
             for node in self.nodes.nodes:
                 node.ways.cut.add(self.listing.port)
@@ -290,14 +290,14 @@ class ObjectCluster:
             self.nodes[self.rng.randrange(NODES)].wipe()
 
     def rebalance(self):
-        """Every partition moves on by one node."""
+        """Move every partition to the next node."""
         if self.shift < 2:
             self.shift += 1
             self.nodes.write_ring("object", 3, shift=self.shift)
             self.nodes.write_ring("object-1", 4, shift=self.shift)
 
     def work(self):
-        """A pass of a daemon of one node, which may be broken off in the midst."""
+        """Run a pass of a daemon of one node, which may be killed half-way."""
         name = self.rng.choice(("replicator", "reconstructor", "reconstructor", "updater"))
         runner = self.nodes.runner(self.rng.choice(sorted(self.up)), *DAEMONS[name])
         begun, left = runner.task.begin, self.rng.choice((0, 1, 3, 1000))
@@ -320,7 +320,7 @@ class ObjectCluster:
         runner.run_once()
 
     def actions(self):
-        """Return what a step may be, with how often it is."""
+        """Return the possible actions of a step, with their weights."""
         return {
             self.put: 44,
             self.delete: 10,
@@ -340,7 +340,7 @@ class ObjectCluster:
         action()
 
     def play(self, steps):
-        """Do so many steps, heal and check."""
+        """Make so many steps, heal and check."""
         for _ in range(steps):
             self.step()
         self.heal()
@@ -355,8 +355,8 @@ class ObjectCluster:
             for node in self.nodes.nodes
         ]
 
-    def rest(self):
-        """Passes of all daemons of all nodes until nothing moves any more."""
+    def run_daemons_until_idle(self):
+        """Run passes of all daemons of all nodes until nothing changes."""
         before = None
         for _ in range(10):
             for number in range(NODES):
@@ -366,17 +366,17 @@ class ObjectCluster:
             if now == before:
                 return
             before = now
-        raise AssertionError("it does not come to rest")
+        raise AssertionError("daemons do not become idle")
 
     def heal(self):
-        """All is back, and the time of everything that expires has come."""
+        """Repair all faults, and let all expiring objects expire."""
         self.restore()
-        self.rest()
-        self.go_on(100)
+        self.run_daemons_until_idle()
+        self.advance_clock(100)
         for _ in range(20):
-            self.expire(is_at_rest=True)
+            self.expire(is_repaired=True)
         assert not self.queue
-        self.rest()
+        self.run_daemons_until_idle()
 
     def check(self):
         listed = {policy: self.listing.rows(policy) for policy in (GOLD, CODED)}
@@ -395,7 +395,7 @@ class ObjectCluster:
             assert in_listing == row, (name, "listed", in_listing, "stored", found, "accepted", versions)
 
     def _stored(self, policy, name):
-        """The object that all primaries have, None when none has one; every one has to have its part."""
+        """Return the object that all primaries have; None when none has it; fail if they differ."""
         part, primaries = self.primaries(policy, name)
         path, index = f"/{part}/a/c/{name}", str(policy.index)
         answers = [self.nodes[n].ask("GET", path, x_backend_storage_policy_index=index) for n in primaries]

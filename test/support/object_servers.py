@@ -1,4 +1,4 @@
-"""Object servers over real sockets, and nodes that have archives or take uploads as a test says."""
+"""Object servers over real sockets, and stub nodes with archives or uploads."""
 
 import errno
 import gc
@@ -61,7 +61,7 @@ HASHER = PathHasher(b"p", b"s")
 
 
 class SkewedClock:
-    """The machine's clock, which a test sets forward."""
+    """The machine's clock with an offset that the test sets."""
 
     def __init__(self):
         self.ahead_s = 0.0
@@ -74,7 +74,7 @@ class SkewedClock:
 
 
 def log_to(lines):
-    """A log whose warnings and errors are lines of a list."""
+    """Return a log that appends warnings and errors to a list."""
     logger = logging.Logger("lines", logging.WARNING)
     handler = logging.Handler()
     handler.emit = lambda record: lines.append(record.getMessage())
@@ -128,8 +128,8 @@ class _BadBody:
         raise OSError(errno.EIO, "bad sector")
 
 
-class Ways:
-    """The ways from one node to the others, of which some are ``cut`` (their ports)."""
+class NodeLinks:
+    """The network links from one node to the others; ``cut`` has the unreachable ports."""
 
     def __init__(self, transport):
         self._transport = transport
@@ -151,7 +151,7 @@ class Ways:
 
 
 class ObjectNode:
-    """One object server with one device ``d<number>``, and short ways to ask it."""
+    """One object server with one device ``d<number>``, and helpers for requests to it."""
 
     def __init__(
         self, root, number, clock, server=ObjectServer, *, ec=EC, tier=EVERYWHERE, packed=None, **options
@@ -168,7 +168,7 @@ class ObjectNode:
         self.port = self.listener.getsockname()[1]
         self.lines = []
         self.telemetry = Telemetry(log_to(self.lines))
-        self.ways = Ways(HttpTransport(self.telemetry.metrics))
+        self.ways = NodeLinks(HttpTransport(self.telemetry.metrics))
         self.context = BackendContext(
             devices=Devices(str(self.root), mount_check=False),
             hasher=HASHER,
@@ -198,7 +198,7 @@ class ObjectNode:
         self.app = self._server(self.context, self.settings, self.stores)
 
     def crash(self, *, loses_index=False):
-        """Another process begins in the place of one that was killed, perhaps without the index."""
+        """Restart the server as after a kill, optionally without the index."""
         self.stores = self.app = None
         gc.collect()
         for path in self.path.rglob("packed/index/*.mdb") if loses_index else ():
@@ -206,11 +206,11 @@ class ObjectNode:
         self._begin()
 
     def engine(self, policy=GOLD):
-        """The engine of a policy on this node."""
+        """Return the engine of a policy on this node."""
         return self.stores.engine(self.context.policies.get(policy.index))
 
     def own(self, policy):
-        """A policy as this node has it."""
+        """Return a policy as this node has it."""
         return self.context.policies.get(policy.index)
 
     def handle(self, request):
@@ -229,7 +229,7 @@ class ObjectNode:
         self.listener.close()
 
     def ask(self, method, path, at=None, body=b"", **headers):
-        """``path`` is below the device, e.g. ``/3/a/c/o``; ``at`` the time of a change."""
+        """Send a request; ``path`` is below the device, e.g. ``/3/a/c/o``; ``at`` is its timestamp."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         if at is not None:
             named.setdefault("x-timestamp", f"{at:.5f}")
@@ -240,17 +240,17 @@ class ObjectNode:
         return SimpleNamespace(status=answer.status, headers=answer.headers, content=answer.read_body())
 
     def files(self, policy="objects"):
-        """The names in all hash directories, with their partition."""
+        """Return the names in all hash directories, with their partition."""
         found = self.path.glob(f"{policy}/*/*/*/*")
         return sorted(f"{path.relative_to(self.path).parts[1]}/{path.name}" for path in found)
 
     def hashes(self, partition, policy=GOLD):
-        """The partition's suffix hashes, found out anew."""
+        """Return the partition's suffix hashes, recalculated."""
         store, own = self.engine(policy), self.own(policy)
         return dict(store.hashes(self.device, str(partition), own, list_suffixes=True))
 
     def names(self, policy=GOLD):
-        """Partition → hash → the names of files, or those that records would have."""
+        """Return partition → hash → names of files or of packed records."""
         if self.is_packed:
             return packed_names(self.engine(policy), self.device, self.own(policy))
         found = {}
@@ -260,7 +260,7 @@ class ObjectNode:
         return found
 
     def has_partition(self, partition, policy=GOLD):
-        """Return True if anything of a partition is on the node."""
+        """Return True if the node stores any object of a partition."""
         folder = f"objects-{policy.index}" if policy.index else "objects"
         if (self.path / folder / str(partition)).exists():
             return True
@@ -269,7 +269,7 @@ class ObjectNode:
         )
 
     def wipe(self):
-        """An empty disk in place of the old one; its processes begin anew."""
+        """Replace the disk by an empty one and restart its processes."""
         for base, folders, files in os.walk(self.path, topdown=False):
             for name in files:
                 os.unlink(os.path.join(base, name))
@@ -280,7 +280,7 @@ class ObjectNode:
 
 
 class ObjectNodes:
-    """Some of them; partition p lies on nodes p, p+1, … (modulo their number), as many as it has replicas."""
+    """Several object nodes; partition p is on nodes p, p+1, … modulo their number, one per replica."""
 
     def __init__(self, root, count, replicas=3, ec_replicas=3, regions=None, packed=None, **options):
         self.root = root
@@ -324,11 +324,11 @@ class ObjectNodes:
         save_table(table, str(self.etc / f"{name}.ring.gz"))
 
     def rings(self):
-        """Fresh from their files."""
+        """Return the rings, reloaded from their files."""
         return Rings(str(self.etc), self.nodes[0].context.policies)
 
     def runner(self, number, make, settings, **selection):
-        """The daemon ``make`` of a node, ready to run."""
+        """Return the daemon ``make`` of a node, ready to run."""
         node = self.nodes[number]
         chosen = Selection.parse(**selection)
         task = make(node.context, self.rings(), settings, node.stores, selection=chosen)
@@ -340,7 +340,7 @@ class ObjectNodes:
         return runner
 
     def run_once(self, number, make, settings, **selection):
-        """One pass of a daemon on a node; its counts."""
+        """Run one pass of a daemon on a node; return its counters."""
         runner = self.runner(number, make, settings, **selection)
         assert runner.run_once()
         return runner.task
@@ -351,7 +351,7 @@ class ObjectNodes:
 
 
 def partition_of(name):
-    """The partition of ``/a/c/<name>`` in rings of 16."""
+    """Return the partition of ``/a/c/<name>`` in rings of 16."""
     return int.from_bytes(HASHER.digest("a", "c", name)[:4], "big") >> 28
 
 
@@ -394,7 +394,7 @@ OLD, NEW = Timestamp(5), Timestamp(6)
 
 
 class Body(InMemoryBody):
-    """A body that remembers whether it was closed."""
+    """A body that records whether it was closed."""
 
     is_closed = False
 
@@ -403,7 +403,7 @@ class Body(InMemoryBody):
 
 
 def archive(index, at=OLD, *, durable=True, etag="e", listed=None, data=b"data", **more):
-    """What a node answers that has this archive of the upload ``at``."""
+    """Return the response of a node with this archive of the upload ``at``."""
     headers = {
         fields.SYSMETA_EC_FRAG_INDEX: str(index),
         fields.SYSMETA_EC_ETAG: etag,
@@ -418,13 +418,13 @@ def archive(index, at=OLD, *, durable=True, etag="e", listed=None, data=b"data",
 
 
 def missing(at=None, status=404):
-    """What a node answers that has none, and knows perhaps since when."""
+    """Return the response of a node without an archive, optionally with a deletion time."""
     known = {} if at is None else {fields.BACKEND_TIMESTAMP: at if isinstance(at, str) else at.internal}
     return BackendResponse(status, known, stream=Body(b"text"), reason="Reason")
 
 
 class Nodes:
-    """The primaries in their order, then the handoffs."""
+    """An iterator over the primaries in order, then the handoffs."""
 
     def __init__(self, primaries, handoffs):
         self.primary_count = primaries
@@ -441,7 +441,7 @@ class Nodes:
 
 
 class FragmentCluster:
-    """What each node answers, one thing after the other; None: it fails."""
+    """Nodes with scripted responses in order; None: the request fails."""
 
     def __init__(self, accepts_connections):
         self.responses = [
@@ -474,7 +474,7 @@ class FragmentCluster:
 
 
 class StubNode:
-    """An exchange that says what a test wants: ``says`` is the answers to waiting, in turn."""
+    """An exchange with scripted responses: ``says`` has the results of waiting, in turn."""
 
     def __init__(self, *says, fails=(), final=201):
         self.continue_headers = {}
@@ -517,7 +517,7 @@ class StubNode:
 
 
 class StubCluster:
-    """Stands for ``Backends``: nodes by number, and what was said of them."""
+    """A fake of ``Backends``: nodes by number, and the recorded reports about them."""
 
     def __init__(self, **talks):
         self.talks = {int(name[1:]): talk for name, talk in talks.items()}
@@ -564,7 +564,7 @@ class StubCluster:
 
 
 class LoadClient(threading.Thread):
-    """Writes and reads at one port, on one connection or on a new one each time, until ``stop`` is set.
+    """Writes and reads at one port, on one or many connections, until ``stop`` is set.
 
     ``partition_of`` gives the partition of a name, where the server has a ring.
     """

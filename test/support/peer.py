@@ -1,4 +1,4 @@
-"""The installed peer as a black box, and nodes for its commands and ours."""
+"""The installed peer as a black box, and test nodes for its commands and ours."""
 
 import os
 import pwd
@@ -27,7 +27,7 @@ needs_peer = pytest.mark.skipif(
 
 
 def can_hide_etc():
-    """Whether a command can be given an /etc of its own."""
+    """Return True if a command can run with a separate /etc."""
     if os.geteuid() != 0 or shutil.which("unshare") is None:
         return False
     done = subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False)
@@ -35,13 +35,13 @@ def can_hide_etc():
 
 
 def environment():
-    """Both projects are called swift: our path must not shadow the peer's package."""
+    """Return the environment for the peer: our package ``swift`` must not shadow the peer's."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     return {**kept, "PYTHONWARNINGS": "ignore"}
 
 
 def peer_command(command, *words, swift_dir):
-    """The command line that runs a command with ``swift_dir`` as /etc/swift. Needs ``can_hide_etc``.
+    """Return the command line that runs a command with ``swift_dir`` as /etc/swift. Needs ``can_hide_etc``.
 
     The peer looks for policies in /etc/swift/swift.conf whatever its options say. It keeps files: it does not
     know the packed engine that a policy may have there.
@@ -67,7 +67,7 @@ def peer_command(command, *words, swift_dir):
 
 
 def run_peer(command, *words, swift_dir, timeout_s=120):
-    """Run a command to its end; its output."""
+    """Run a command of the peer to its end; return its output."""
     done = subprocess.run(
         peer_command(command, *words, swift_dir=swift_dir),
         capture_output=True,
@@ -98,7 +98,7 @@ aliases = grey
 
 
 def with_ec(data, parity, name="ec"):
-    """swift.conf of one replicated and one erasure coded policy."""
+    """Return a swift.conf of one replicated and one erasure coded policy."""
     return f"""[swift-hash]
 swift_hash_path_suffix = s
 [storage-policy:0]
@@ -114,7 +114,7 @@ ec_num_parity_fragments = {parity}
 
 
 def record(number, port, device):
-    """A device of this machine as ring files know it."""
+    """Return a device of this machine as ring files describe it."""
     return {
         "id": number,
         "region": 1,
@@ -130,12 +130,12 @@ def record(number, port, device):
 
 
 def command(name):
-    """The command line of one of our commands, beside the interpreter that runs the tests."""
+    """Return the path of one of our commands, beside the interpreter that runs the tests."""
     return [str(Path(sys.executable).with_name(name))]
 
 
 def run(name, *words, input=None, timeout_s=120, env=None):
-    """Run one of our commands to its end."""
+    """Run one of our commands to its end and return the completed process."""
     return subprocess.run(
         [*command(name), *map(str, words)],
         input=input,
@@ -150,7 +150,7 @@ def run(name, *words, input=None, timeout_s=120, env=None):
 def make_rings(
     folder, devices, *, part_power=4, replicas=3, names=("account", "container", "object", "object-1")
 ):
-    """Rings in a folder; ``devices`` are (ip, port, device)."""
+    """Write rings into a folder; ``devices`` are (ip, port, device)."""
     for name in names:
         builder = RingBuilder(part_power, replicas, 0)
         for number, (ip, port, device) in enumerate(devices):
@@ -162,7 +162,7 @@ def make_rings(
 
 
 class ToolNode:
-    """Servers of one node, each of every kind with one device, started by ``swift-init``."""
+    """The servers of one node, one of each kind with one device, started by ``swift-init``."""
 
     def __init__(self, root):
         self.root = root

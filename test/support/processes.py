@@ -34,7 +34,7 @@ SLICES = (EPHEMERAL - LOWEST) // SLICE
 
 
 class Ports:
-    """The ports of one process; it takes ``most`` of the ``SLICES``, one after the other as it needs them."""
+    """The ports of one process, which takes at most ``most`` of the ``SLICES``, as needed."""
 
     def __init__(self, most=SLICES):
         self._most = most
@@ -42,7 +42,7 @@ class Ports:
         self._left = range(0)
 
     def free_range(self, count):
-        """The first of ``count`` consecutive free ports; given ones come again when no others are left."""
+        """Return the first of ``count`` consecutive free ports; ports are reused when none are left."""
         for _ in range(2 * SLICES):
             while len(self._left) >= count:
                 wanted, self._left = self._left[:count], self._left[count:]
@@ -64,7 +64,7 @@ class Ports:
 
 
 def _take_slice():
-    """The number of a slice that nobody had, with what holds it; None when all are taken."""
+    """Return the number of a free slice and its lock; None when all are taken."""
     for number in secrets.SystemRandom().sample(range(SLICES), SLICES):
         sock = socket.socket(socket.AF_UNIX)
         try:
@@ -81,7 +81,7 @@ free_range = _ports.free_range
 
 
 def free_ports(count):
-    """``count`` different ports that nothing listens on now."""
+    """Return ``count`` different ports without a listener."""
     return [free_range(1) for _ in range(count)]
 
 
@@ -101,7 +101,7 @@ def _is_free(port):
 
 
 class ForkedProcess:
-    """A process that the fork server began, as a ``subprocess.Popen``."""
+    """A process started by the fork server, with the interface of ``subprocess.Popen``."""
 
     def __init__(self, pid, status):
         self.pid = pid
@@ -167,7 +167,7 @@ FORK_SERVER = ForkServer()
 
 
 class ForkStarter:
-    """A ``ProcessStarter`` of one cluster: its servers and daemons are forked, other programs are run."""
+    """A ``ProcessStarter`` of one cluster: servers and daemons are forked, other programs executed."""
 
     def __init__(self):
         self._programs = ProgramStarter()

@@ -1,4 +1,4 @@
-"""Clients that race for multipart uploads over a cluster in memory, and orders that explain it."""
+"""Concurrent clients of multipart uploads over a cluster in memory, and a linearizability check."""
 
 import contextlib
 import itertools
@@ -45,7 +45,7 @@ _PAUSES = (0, 0, 0, 1, 1, 1, 2, 2, 5, 5, 15, 150)
 
 
 class Crash(Exception):
-    """The process that asked is gone."""
+    """The requesting process was killed."""
 
 
 class Stored:
@@ -58,7 +58,7 @@ class Stored:
 
 
 class MemoryStore:
-    """The end of a pipeline."""
+    """The application at the end of a pipeline, in memory."""
 
     def __init__(self, chance=None):
         self.chance = chance
@@ -158,7 +158,7 @@ class MemoryStore:
         return error_response(204)
 
     def _container_update(self, request, _path):
-        """The queue of the expirer, which does each task at once."""
+        """Handle an update of the expirer's queue: run each task at once."""
         for row in json.loads(self._body):
             stamp, target = parse_task(row["name"])
             found = self.objects.get(target)
@@ -216,7 +216,7 @@ class MemoryStore:
         return stamp
 
     def _refused(self, request, path):
-        """The status of a change whose conditions do not hold, else 0."""
+        """Return the status of a change whose conditions fail, else 0."""
         found = self.objects.get(path)
         exists = found is not None and found.body is not None
         wanted = request.headers.get(fields.BACKEND_IF_PREDECESSOR)
@@ -283,7 +283,7 @@ class MemoryStore:
 
 
 class Op(NamedTuple):
-    """``set`` where the register holds ``expected`` (None: nothing); ``ok`` None when nobody knows."""
+    """A compare-and-set of a register from ``expected`` (None: empty); ``ok`` None: unknown outcome."""
 
     expected: object
     new: object
@@ -293,7 +293,7 @@ class Op(NamedTuple):
 
 
 def explains(history, initial=None):
-    """Whether some order explains the history."""
+    """Return True if some order explains the history."""
     ops = tuple(sorted(history, key=lambda op: op.called))
     ends = [math.inf if op.ok is None else op.returned for op in ops]
     seen = set()
@@ -325,7 +325,7 @@ def explains(history, initial=None):
 
 
 class Entry:
-    """One object: the bodies and the colours (a header set by POST and PUT) that may be found now."""
+    """One object: its possible bodies and colours (a header set by POST and PUT)."""
 
     def __init__(self):
         self.bodies = {None}
@@ -333,17 +333,17 @@ class Entry:
         self.ever = {None}
 
     def put(self, body, colour, acknowledged):
-        """A PUT of ``body`` and ``colour`` was sent; later reads may see it, or must."""
+        """Record a PUT of ``body`` and ``colour``; later reads must see it if it was acknowledged."""
         self.ever.add(body)
         self.bodies = {body} if acknowledged else self.bodies | {body}
         self.colours = {colour} if acknowledged else self.colours | {colour}
 
     def post(self, colour, acknowledged):
-        """A POST of ``colour`` was sent."""
+        """Record a POST of ``colour``."""
         self.colours = {colour} if acknowledged else self.colours | {colour}
 
     def delete(self, acknowledged):
-        """A DELETE was sent."""
+        """Record a DELETE."""
         self.bodies = {None} if acknowledged else self.bodies | {None}
 
 
@@ -357,7 +357,7 @@ class Ledger:
         return self.entries.setdefault(name, Entry())
 
     def check(self, name, answer):
-        """Complain unless ``answer`` to a GET of the newest copy is one that the entry allows."""
+        """Report ``answer`` to a GET with X-Newest unless the entry allows it."""
         entry = self[name]
         if answer.status == 404:
             assert None in entry.bodies, f"{name}: an acknowledged object is lost"
@@ -369,7 +369,7 @@ class Ledger:
         assert colour in entry.colours, f"{name}: colour {colour}, expected one of {entry.colours}"
 
     def check_loosely(self, name, answer):
-        """Complain about a GET amid faults: it may be stale, but must be whole and ever written."""
+        """Report a GET during faults unless it returns some complete version that was written."""
         if answer is None or answer.status not in (200, 404):
             return
         body = answer.body if answer.status == 200 else None
@@ -391,7 +391,7 @@ CERTAIN = (200, 201, 204, 400, 404, 409, 412)
 
 
 class NoCache:
-    """A ``swift.cache`` that forgets at once."""
+    """A ``swift.cache`` that stores nothing."""
 
     def get(self, key, default=None, *, raise_on_error=False):
         return default
@@ -403,11 +403,11 @@ class NoCache:
 
 
 class Done(SimpleNamespace):
-    """An operation: its kind, what it was about, and between which ticks it was done."""
+    """An operation: its kind, its subject, and its first and last tick."""
 
     @property
     def is_done(self):
-        """Return True if its client was told so."""
+        """Return True if the client got a success response."""
         return self.status in (200, 204)
 
     def __repr__(self):
@@ -415,7 +415,7 @@ class Done(SimpleNamespace):
 
 
 class Race:
-    """One history: a bucket, uploads to one key, and clients that do things to them at the same time."""
+    """One history: a bucket, uploads to one key, and concurrent clients."""
 
     def __init__(self, seed):
         self.seed = seed
@@ -442,7 +442,7 @@ class Race:
     # requests
 
     def call(self, method, target, body=b"", headers=None, *, faults=False):
-        """The answer to a signed request, None of a process that died."""
+        """Return the response to a signed request; None if the process died."""
         name = next(self.names)
         if faults and self.chance.random() < 0.25:
             self.store.faults[name] = [self.chance.randrange(1, 12), self.chance.choice(FAULTS)]
@@ -457,7 +457,7 @@ class Race:
             return None
 
     def done(self, kind, about, method, target, body=b"", headers=None, **more):
-        """Do something with faults, and note it."""
+        """Send a request with faults, and record the operation."""
         called = next(self.ticks)
         answer = self.call(method, target, body, headers, faults=True)
         status = 0 if answer is None else answer.status
@@ -468,7 +468,7 @@ class Race:
         return noted
 
     def begin(self):
-        """Begin an upload and send its first parts, without faults."""
+        """Start an upload and send its first parts, without faults."""
         answer = self.call("POST", "/bucket/key?uploads")
         [upload_id] = answer.texts("UploadId")
         self.parts[upload_id] = {}
@@ -481,7 +481,7 @@ class Race:
     # what clients do
 
     def client(self):
-        """Some operations, one after another."""
+        """Run some operations, one after another."""
         kinds = (
             *(self.part, self.part, self.part, self.complete, self.complete, self.complete),
             *(self.abort, self.abort_by_rule, self.other),
@@ -536,7 +536,7 @@ class Race:
     # the daemon
 
     def daemon(self, *, faults):
-        """A client with all rights, whose process may die."""
+        """Return the client of a daemon: it has all rights, and its process may die."""
         name = next(self.names)
         if faults and self.chance.random() < 0.25:
             self.store.faults[name] = [self.chance.randrange(1, 12), self.chance.choice(FAULTS)]
@@ -570,7 +570,7 @@ class Race:
             return
 
     def settle(self):
-        """Run passes of the daemon once everything is well and old."""
+        """Run passes of the daemon after all faults, when all uploads are old."""
         self.store.chance = None
         self.store.faults.clear()
         entry = RegisteredBucket(ACCOUNT, "bucket", Timestamp(0))
@@ -594,7 +594,7 @@ class Race:
                     client.delete(home, accept=(2, 404, 409))
 
     def run(self):
-        """The whole history."""
+        """Run the whole history."""
         for _ in range(self.chance.choice((1, 1, 2))):
             self.begin()
         self.store.chance = self.chance
@@ -690,7 +690,7 @@ def _now_s():
 
 
 def _over(s3, front):
-    """The same world with another first filter."""
+    """Return the same fixture with another first filter."""
     other = object.__new__(type(s3))
     other.__dict__.update(s3.__dict__, filter=front)
     return other

@@ -1,4 +1,4 @@
-"""Record the peer's answers to API cases: python -m test.support.record_transcripts [SET [OUT.json]]
+"""Record the peer's responses to API cases: python -m test.support.record_transcripts [SET [OUT.json]]
 
 ``SWIFT_PEER_BIN`` names the directory of the peer's commands. Black box: the peer's servers are started
 with this project's all-in-one configuration. Needs root and unshare(1): the peer looks for policies in

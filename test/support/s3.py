@@ -1,4 +1,4 @@
-"""Signing requests as S3 clients do: botocore for heads, our own hands for the chunks of bodies."""
+"""Sign requests as S3 clients do: botocore signs headers, this module signs chunks of bodies."""
 
 import hmac
 from base64 import b64encode
@@ -17,7 +17,7 @@ EMPTY = sha256(b"").hexdigest()
 
 
 class _Auth(S3SigV4Auth):
-    """Signs the promise about the body that a request makes, if it makes one."""
+    """A signer with a given payload hash, if any."""
 
     def __init__(self, credentials, promise):
         super().__init__(credentials, "s3", "us-east-1")
@@ -28,7 +28,7 @@ class _Auth(S3SigV4Auth):
 
 
 def signed_headers(method, url, headers=None, body=b"", *, user="test:tester", secret="testing", version=4):
-    """The headers of a request with its signature, which promise something of the body."""
+    """Return the headers of a request with its signature, including the payload hash."""
     request = AWSRequest(method, url, headers=dict(headers or {}), data=body)
     credentials = Credentials(user, secret)
     if version == 2:
@@ -39,7 +39,7 @@ def signed_headers(method, url, headers=None, body=b"", *, user="test:tester", s
 
 
 def chunked(pieces, head, *, secret="testing", signed=True, trailer=None):
-    """A body in aws-chunked framing for the signed headers of its request."""
+    """Return a body in aws-chunked framing for the signed headers of its request."""
     stamp = head["X-Amz-Date"]
     scope = f"{stamp[:8]}/us-east-1/s3/aws4_request"
     key = ("AWS4" + secret).encode()
@@ -69,13 +69,13 @@ def chunked(pieces, head, *, secret="testing", signed=True, trailer=None):
 
 
 def stamp_of(seconds):
-    """A moment as version 4 writes it."""
+    """Return a time in the format of signature version 4."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y%m%dT%H%M%SZ")
 
 
 @contextmanager
 def cluster_with(folder, options, **choices):
-    """A cluster with these options of filters, which has no traceback in its logs at the end."""
+    """Run a cluster with these filter options; fail on a traceback in its logs at the end."""
     live = LiveCluster(folder / "data", options=options, **choices)
     live.start()
     try:
@@ -104,7 +104,7 @@ def _hand_canonical(method, path, query, headers, signed, payload):
 
 
 def hand_signed(method, host, path, headers=None, *, words=None, leave=(), **how):
-    """The headers of a request with a signature of version 4.
+    """Return the headers of a request with a signature of version 4.
 
     ``words`` replaces components of it, ``leave`` are headers that are not signed.
     ``how``: stamp, scope, secret, user, payload.
@@ -130,7 +130,7 @@ def hand_signed(method, host, path, headers=None, *, words=None, leave=(), **how
 
 
 def hand_linked(method, host, path, params=None, headers=None, **how):
-    """The path with the query of a presigned URL of version 4; ``params`` replaces some of it."""
+    """Return the path and query of a presigned URL of version 4; ``params`` replaces parameters."""
     stamp = how.get("stamp") or stamp_of(datetime.now(UTC).timestamp())
     scope = how.get("scope") or f"{stamp[:8]}/us-east-1/s3/aws4_request"
     lower = {"host": host, **{name.lower(): value for name, value in (headers or {}).items()}}
@@ -153,7 +153,7 @@ def hand_linked(method, host, path, params=None, headers=None, **how):
 
 
 def hand_linked_v2(method, path, params=None, *, secret="testing", expires=None):
-    """The path with the query of a presigned URL of version 2; ``params`` replaces some of it."""
+    """Return the path and query of a presigned URL of version 2; ``params`` replaces parameters."""
     expires = str(int(datetime.now(UTC).timestamp()) + 600) if expires is None else expires
     text = f"{method}\n\n\n{(params or {}).get('Expires', expires)}\n{path}"
     signature = b64encode(hmac.digest(secret.encode(), text.encode(), sha1)).decode()

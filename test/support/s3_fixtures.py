@@ -1,4 +1,4 @@
-"""The S3 API over a store that remembers, over a simulated cluster, and with its daemon; policies."""
+"""Fixtures of the S3 API: over a memory store, a simulated cluster, and with the lifecycle daemon."""
 
 import json
 import xml.etree.ElementTree as ET
@@ -56,7 +56,7 @@ HOST = "http://h"
 
 
 class S3Backend:
-    """Below the filters: PUT keeps a body, GET gives it."""
+    """The application below the filters: PUT stores a body, GET returns it."""
 
     def __init__(self):
         self.objects = {}
@@ -95,7 +95,7 @@ class S3Fixture:
         self.filter = S3Api(auth, S3Settings.parse(options), told)
 
     def raw(self, method, path, headers=None, body=b""):
-        """A request as it stands."""
+        """Send a request without a signature."""
         target = urlsplit(path)
         sent = {"host": "h", **{name.lower(): value for name, value in (headers or {}).items()}}
         if method in ("PUT", "POST"):
@@ -106,7 +106,7 @@ class S3Fixture:
         )
 
     def __call__(self, method, path, headers=None, body=b"", **how):
-        """A signed request."""
+        """Send a signed request."""
         return self.raw(method, path, signed_headers(method, HOST + path, headers, body, **how), body)
 
 
@@ -123,30 +123,30 @@ def code_of(response):
 
 
 class Replied(Answer):
-    """An answer and what its document says."""
+    """A response with its parsed XML document."""
 
     @property
     def tree(self):
-        """The document, its names without a namespace."""
+        """Return the document with names without a namespace."""
         root = ET.fromstring(self.body)
         for element in root.iter():
             element.tag = element.tag.rpartition("}")[2]
         return root
 
     def texts(self, name):
-        """The texts of all elements of a name."""
+        """Return the texts of all elements of a name."""
         return [element.text or "" for element in self.tree.iter(name)]
 
     @property
     def code(self):
-        """The code of an error document; it must be one, and no fault of ours."""
+        """Return the code of an error document; fail if there is none or it is an internal error."""
         assert b"<Error><Code>" in self.body, self
         assert self.status < 500 or self.status in (501, 503), self
         return self.body.partition(b"<Code>")[2].partition(b"</Code>")[0].decode()
 
 
 class Bottom:
-    """The end of a pipeline, which may be told to answer otherwise."""
+    """The end of a pipeline, with configurable responses."""
 
     def __init__(self, app):
         self._app = app
@@ -176,11 +176,11 @@ class S3Cluster:
         self.filter = S3Api(auth, chosen, told, features or Features())
 
     def __call__(self, method, path, headers=None, body=b"", **how):
-        """A signed request."""
+        """Send a signed request."""
         return self.raw(method, path, signed_headers(method, HOST + path, headers, body, **how), body)
 
     def raw(self, method, path, headers=None, body=b""):
-        """A request as it stands."""
+        """Send a request without a signature."""
         target = urlsplit(path)
         sent = {"host": "h", **{name.lower(): value for name, value in (headers or {}).items()}}
         if method in ("PUT", "POST"):
@@ -190,19 +190,19 @@ class S3Cluster:
         return Replied(response_or_error(self.filter.handle, request))
 
     def names(self, container):
-        """What a container lists, none if there is no such container."""
+        """Return the names in a container; none if it does not exist."""
         answer = self.sim("GET", f"/AUTH_test/{container}?format=json")
         return [row["name"] for row in json.loads(answer.body)] if answer.status == 200 else []
 
     def versioning(self, bucket, status):
-        """Enabled or Suspended."""
+        """Set versioning to Enabled or Suspended."""
         document = f"<VersioningConfiguration><Status>{status}</Status></VersioningConfiguration>"
         answer = self("PUT", f"/{bucket}?versioning", {}, document.encode())
         assert answer.status == 200, answer
 
 
-def meddling(s3, method, path, do):
-    """Somebody does something just before the next such request arrives."""
+def interfere_before(s3, method, path, do):
+    """Call ``do`` just before the next matching request arrives."""
     left = [do]
 
     def instead(request):
@@ -213,7 +213,7 @@ def meddling(s3, method, path, do):
 
 
 class Multipart:
-    """An upload in parts, as far as its test goes."""
+    """A multipart upload with the steps that tests need."""
 
     def __init__(self, s3, path="/bucket/key", headers=None):
         self.s3, self.path = s3, path
@@ -223,11 +223,11 @@ class Multipart:
         [self.id] = answer.texts("UploadId")
 
     def part(self, number, body, headers=None):
-        """Upload one."""
+        """Upload one part."""
         return self.s3("PUT", f"{self.path}?partNumber={number}&uploadId={self.id}", headers, body)
 
     def complete(self, *parts, headers=None, more=""):
-        """``parts`` are (number, bytes or etag); ``more`` stands in each."""
+        """Complete the upload; ``parts`` are (number, bytes or etag); ``more`` is added to each."""
         texts = [
             f"<Part><PartNumber>{number}</PartNumber><ETag>{etag_of(what)}</ETag>{more}</Part>"
             for number, what in parts
@@ -235,16 +235,16 @@ class Multipart:
         return self.send(f"<CompleteMultipartUpload>{''.join(texts)}</CompleteMultipartUpload>", headers)
 
     def send(self, document, headers=None):
-        """Complete it with any document."""
+        """Complete the upload with any document."""
         return self.s3("POST", f"{self.path}?uploadId={self.id}", headers, document.encode())
 
     def abort(self):
-        """Give it up."""
+        """Abort the upload."""
         return self.s3("DELETE", f"{self.path}?uploadId={self.id}")
 
 
 def etag_of(what):
-    """The ETag of bytes; text is one already."""
+    """Return the ETag of bytes; text is an ETag already."""
     return what if isinstance(what, str) else md5(what).hexdigest()
 
 
@@ -258,7 +258,7 @@ SEGMENTS = EntityPath("a", "b+segments")
 
 
 class LifecycleFixture:
-    """A bucket, and passes of the daemon a hundred years later."""
+    """A bucket, and passes of the lifecycle daemon a hundred years later."""
 
     def __init__(self, sim, root, app=None):
         """``app`` is the end of the pipeline, the proxy by default."""
@@ -346,7 +346,7 @@ ALLOW, DENY, SILENT = PolicyVerdict.ALLOW, PolicyVerdict.DENY, PolicyVerdict.SIL
 
 
 class Known:
-    """Facts as a test says them; it keeps the keys that were asked for."""
+    """Policy context with the test's values; records the requested keys."""
 
     def __init__(self, **values):
         self.found = {

@@ -54,7 +54,7 @@ SIZE_MAX = Limits().max_file_size
 
 
 def node_port(kind, number):
-    """The port of a server of node 1…n."""
+    """Return the port of a server of node 1…n."""
     return 6200 + 10 * number + PORTS[kind]
 
 
@@ -68,7 +68,7 @@ POLICIES = (
 
 
 def write_rings(folder, nodes=NODES):
-    """Real ring files: three replicas, or as many as a code needs, over ``nodes`` zones."""
+    """Write ring files: three replicas, or as many as a code needs, over ``nodes`` zones."""
     rings = {kind: (kind, 3) for kind in PORTS}
     rings |= {policy.ring_name: ("object", policy.ec.replicas) for policy in POLICIES if policy.ec}
     for name, (kind, replicas) in rings.items():
@@ -86,7 +86,7 @@ GARBLED_BYTES = 256
 
 
 class Faults:
-    """What goes wrong at a port, until it is cleared."""
+    """Faults by port; each is active until it is cleared."""
 
     def __init__(self):
         self.refuses = set()
@@ -124,7 +124,7 @@ class Faults:
         self.jitter = None
 
     def travel(self):
-        """A message is on its way."""
+        """Wait for the network delay of a message."""
         if self.jitter is not None:
             green.sleep(self.jitter.choice((0.0, 0.0, 0.0005, 0.001, 0.002)))
 
@@ -412,7 +412,7 @@ class MemoryTransport:
         return made
 
     def settle(self):
-        """Wait for the ends of requests that were made to wait."""
+        """Wait for the end of delayed requests."""
         while self.delayed:
             assert self.delayed.pop().wait(10)
 
@@ -430,7 +430,7 @@ class MemoryTransport:
 
 
 class Answer:
-    """A response of the simulated cluster, its body read."""
+    """A response of the simulated cluster, with its body read."""
 
     def __init__(self, response):
         self.status = response.status
@@ -469,7 +469,7 @@ class MemoryCache:
 
 @contextlib.contextmanager
 def _while_among(ports, kind, numbers):
-    """Nodes have their ports in a set of faults for a while."""
+    """Add the ports of nodes to a set of faults during the ``with`` block."""
     added = {node_port(kind, n) for n in numbers}
     ports |= added
     try:
@@ -482,7 +482,7 @@ class SimCluster:
     """The proxy app over real account, container and object servers."""
 
     def __init__(self, root, rings, *, size_max=SIZE_MAX, packed=packs, **options):
-        """``packed`` says of the number of a node if it packs its objects."""
+        """Create the servers; ``packed(number)`` is true for nodes with the packed engine."""
         #: Number → the registry of stores of a packed node.
         self.packed_stores = {}
         self._packed = packed
@@ -532,7 +532,7 @@ class SimCluster:
             self.transport.apps[node_port(kind, n)] = (kind, n, app)
 
     def __call__(self, method, path, headers=None, body=b"", *, env=None):
-        """One client request below /v1."""
+        """Send one client request below /v1."""
         target, _, query = path.partition("?")
         sent = {name.lower(): value for name, value in (headers or {}).items()}
         if method in ("PUT", "POST") and "transfer-encoding" not in sent:
@@ -552,7 +552,7 @@ class SimCluster:
                 app.brokers.close()
 
     def open(self, path, headers=None):
-        """A GET whose body is not read yet; its response."""
+        """Send a GET; return its response with the body unread."""
         env = {"swift.cache": self.cache, "swift_owner": True}
         return self.handle(Request("GET", f"/v1{path}", dict(headers or {}), env=env))
 
@@ -563,19 +563,19 @@ class SimCluster:
         return (rings.object(self.policies.get(policy)) if kind == "object" else getattr(rings, kind)).view()
 
     def primaries(self, kind, account, container=None, obj=None, *, policy=0):
-        """The node numbers of an entity's primaries, in ring order."""
+        """Return the node numbers of an entity's primaries, in ring order."""
         view = self._view(kind, policy)
         part = view.partition_of(self.hasher.digest(account, container, obj))
         return [int(node.device[3:]) for node in view.primaries(part)]
 
     def handoffs(self, account, container, obj, *, policy=0):
-        """The node numbers of an object's handoffs, in ring order."""
+        """Return the node numbers of an object's handoffs, in ring order."""
         view = self._view("object", policy)
         part = view.partition_of(self.hasher.digest(account, container, obj))
         return [int(node.device[3:]) for node in view.handoffs(part)]
 
     def files(self, policy=0):
-        """Node number → names of its object files, of one policy, or those that records would have."""
+        """Return node number → names of its object files (or packed records) of one policy."""
         found = defaultdict(list)
         folder = f"objects-{policy}" if policy else "objects"
         for path in sorted(self.root.glob(f"node*/sdb*/{folder}/*/*/*/*")):
@@ -589,11 +589,11 @@ class SimCluster:
         return {number: names for number, names in found.items() if names}
 
     def holders(self, suffix=".data", *, policy=0):
-        """Node numbers that have an object file of this suffix."""
+        """Return the numbers of nodes with an object file of this suffix."""
         return sorted(n for n, names in self.files(policy).items() if any(x.endswith(suffix) for x in names))
 
     def asked(self, kind=None, method=None):
-        """Node numbers that were asked in the last request."""
+        """Return the numbers of nodes that got a backend request in the last client request."""
         return [
             number
             for k, number, m, _path, _headers in self.transport.requests
@@ -601,32 +601,32 @@ class SimCluster:
         ]
 
     def round_trips(self, method):
-        """The most that an exchange of this method with an object server took in the last request."""
+        """Return the maximum round trips of this method with one object server in the last request."""
         return max(x.turns for kind, m, x in self.transport.exchanges if (kind, m) == ("object", method))
 
     def refusing(self, kind, *numbers):
-        """These nodes refuse connections for a while."""
+        """Let these nodes refuse connections during the ``with`` block."""
         return _while_among(self.faults.refuses, kind, numbers)
 
     def without_footers(self, *numbers):
-        """These object servers know no multi-stage PUT for a while."""
+        """Disable the multi-phase PUT of these object servers during the ``with`` block."""
         return _while_among(self.faults.takes_no_footers, "object", numbers)
 
-    def believers(self):
-        """Object servers that took the sender's MD5 of some PUT."""
+    def nodes_that_trusted_md5(self):
+        """Return the object servers that accepted the sender's MD5 of some PUT."""
         return {
             exchange.number
             for kind, method, exchange in self.transport.exchanges
             if (kind, method) == ("object", "PUT") and etagtrailer.is_offered(exchange.continue_headers)
         }
 
-    def without_trust(self, *numbers):
-        """These object servers compute every MD5 themselves for a while."""
+    def without_md5_trust(self, *numbers):
+        """Let these object servers compute every MD5 themselves during the ``with`` block."""
         return _while_among(self.faults.believes_no_md5, "object", numbers)
 
     @contextlib.contextmanager
-    def answering(self, kind, status, *numbers):
-        """These nodes answer everything with a status for a while."""
+    def responding(self, kind, status, *numbers):
+        """Let these nodes respond to everything with a status during the ``with`` block."""
         for n in numbers:
             self.faults.answers[node_port(kind, n)] = status
         try:
@@ -637,11 +637,11 @@ class SimCluster:
 
     @staticmethod
     def device(kind, n):
-        """What names the device of a node."""
+        """Return the node address and device that health records use."""
         return SimpleNamespace(key=f"10.0.0.1:{node_port(kind, n)}/sdb{n}")
 
     def avoid(self, kind, *numbers, slow=False):
-        """The proxy avoids these nodes from now on, as after a 507 or many timeouts."""
+        """Let the proxy avoid these nodes, as after a 507 or many timeouts."""
         for n in numbers:
             if slow:
                 while not self.context.health.is_avoided(self.device(kind, n).key):
@@ -650,15 +650,15 @@ class SimCluster:
                 self.context.health.avoid(self.device(kind, n).key)
 
     def avoided(self, kind):
-        """Numbers of the nodes that the proxy avoids."""
+        """Return the numbers of the nodes that the proxy avoids."""
         return {n for n in range(1, NODES + 1) if self.context.health.is_avoided(self.device(kind, n).key)}
 
-    def forgive(self):
-        """The proxy forgets every error of nodes."""
+    def clear_node_errors(self):
+        """Clear all node errors of the proxy."""
         self.context.health._records.clear()
 
     def counts(self):
-        """Requests per (kind, method)."""
+        """Return the number of requests per (kind, method)."""
         found = defaultdict(int)
         for kind, _number, method, _path, _headers in self.transport.requests:
             found[kind, method] += 1

@@ -15,11 +15,11 @@ def text_of(path):
 
 @cache
 def tree_of(path):
-    """A module's tree; not to be changed."""
+    """Return a module's syntax tree; callers must not change it."""
     return ast.parse(text_of(path))
 
 
 @cache
 def nodes_of(path):
-    """All nodes of a module's tree."""
+    """Return all nodes of a module's syntax tree."""
     return tuple(ast.walk(tree_of(path)))

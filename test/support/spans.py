@@ -8,7 +8,7 @@ from swift.runtime.tracing import Tracing, make_provider
 
 
 class SpanMemory:
-    """A ``Tracing`` of a server whose spans stay here; ``options`` are those of its configuration."""
+    """A ``Tracing`` of a server that records its spans; ``options`` are those of its configuration."""
 
     def __init__(self, section="proxy-server", **options):
         options = {"trace_sample_ratio": 1.0, **options}
@@ -20,21 +20,21 @@ class SpanMemory:
 
     @property
     def spans(self):
-        """The spans that have ended, in this order."""
+        """Return the ended spans, in order of their end."""
         return self._exporter.get_finished_spans()
 
     @property
     def span(self):
-        """The only span."""
+        """Return the only span."""
         [span] = self.spans
         return span
 
 
 def parent_of(span):
-    """The id of a span's parent, None of a root."""
+    """Return the id of a span's parent; None for a root."""
     return span.parent and span.parent.span_id
 
 
 def traceparent(span):
-    """The header that names a span."""
+    """Return the traceparent header of a span."""
     return f"00-{span.context.trace_id:032x}-{span.context.span_id:016x}-{span.context.trace_flags:02x}"

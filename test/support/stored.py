@@ -1,4 +1,4 @@
-"""What a device stores of objects, whichever engine wrote it: files, or the records that stand for them."""
+"""Stored objects of a device, for every engine: files or packed records."""
 
 import contextlib
 import glob
@@ -19,7 +19,7 @@ from swift.store.registry import EngineParts, packed_store
 
 @contextlib.contextmanager
 def opened(device):
-    """The packed store of a device, beside the processes that use it."""
+    """Return the packed store of a device, opened beside the processes that use it."""
     devices = Devices(str(device.parent), mount_check=False)
     store = packed_store(EngineParts(devices=devices, hasher=PathHasher(b"", b"test"), clock=SystemClock()))
     try:
@@ -29,7 +29,7 @@ def opened(device):
 
 
 class Stored:
-    """One file of an object, by its name, or the record of this name."""
+    """One object file, or the packed record of that name."""
 
     def __init__(self, device, policy, partition, object_hash, name, entry=None):
         self.device = device
@@ -58,7 +58,7 @@ class Stored:
 
     @property
     def path(self):
-        """The file, which a record does not have."""
+        """Return the file's path; records have none."""
         folder = Path(objects_dir(str(self.device), self.policy))
         return folder / str(self.partition) / self.hash[-3:] / self.hash / self.name
 
@@ -75,14 +75,14 @@ class Stored:
             return bytes(record.raw_body())
 
     def metadata(self):
-        """The metadata as they are stored."""
+        """Return the metadata as stored."""
         if not self.is_record:
             return os.getxattr(self.path, "user.swift.metadata")
         with self._record() as (_device, record):
             return bytes(record.metadata)
 
     def damage(self, at, data=b"rotten"):
-        """Write over the body."""
+        """Overwrite bytes of the body."""
         if not self.is_record:
             self._write_over(self.path, at, data)
             return
@@ -92,7 +92,7 @@ class Stored:
             self._write_over(device.volumes.path(self._entry.position.volume), start + at, data)
 
     def damage_head(self):
-        """Do harm that shows without the body: cut a file off, write over the metadata of a record."""
+        """Damage that shows without reading the body: truncate a file, overwrite a record's metadata."""
         if not self.is_record:
             os.truncate(self.path, 3)
             return
@@ -107,7 +107,7 @@ class Stored:
             file.write(data)
 
     def remove(self):
-        """Remove it as if it had never been written."""
+        """Remove the file or record as if it had never been written."""
         if not self.is_record:
             self.path.unlink()
             return
@@ -119,7 +119,7 @@ class Stored:
 
 
 def stored(device, policy):
-    """Return what a device stores of the objects of a policy, while servers may be adding and removing."""
+    """Return the stored files or records of a policy, while servers may add and remove some."""
     if not (device / "packed").is_dir():
         folder = Path(objects_dir(str(device), policy))
         # ``Path.glob`` fails when a directory goes away under it.

@@ -1,4 +1,4 @@
-"""Servers that answer as a test says, TLS before a server, and a plain HTTP client."""
+"""Servers with scripted responses, a TLS terminator, and a plain HTTP client."""
 
 import contextlib
 import hmac
@@ -36,7 +36,7 @@ def make_certificate(folder, name):
 
 
 class StubServers:
-    """A transport: (port, path) → JSON value, ``Reply`` or error; what is not there is 404."""
+    """A transport: (port, path) → JSON value, ``Reply`` or error; other paths are 404."""
 
     def __init__(self, said):
         self.said = said
@@ -112,7 +112,7 @@ class _DispersionHandler(BaseHTTPRequestHandler):
 
 
 class DispersionFixture:
-    """Runs a tool against such a cluster."""
+    """Runs a dispersion tool against a stub cluster."""
 
     def __init__(self, root, server, tool):
         self.root, self.server, self.tool = root, server, tool
@@ -138,7 +138,7 @@ class DispersionFixture:
 
 @contextlib.contextmanager
 def running(root, tool, devices=("sda",), replicas=None):
-    """A ``Bench`` of a tool; the one server has all ``devices``, and all copies unless ``has`` says no."""
+    """Return a ``Bench`` of a tool; one server has all ``devices`` and the copies that ``has`` accepts."""
     (root / "swift.conf").write_text(SWIFT_CONF)
     server = ThreadingHTTPServer(("127.0.0.1", 0), _DispersionHandler)
     port = server.server_address[1]
@@ -160,7 +160,7 @@ def running(root, tool, devices=("sda",), replicas=None):
 
 
 def signature_of(text, secret):
-    """What a service with the secret finds a text to be signed with, in either version."""
+    """Return the signature of a text with the secret, in either version."""
     if text.startswith(b"AWS4-HMAC-SHA256"):
         key = ("AWS4" + secret).encode()
         for word in text.decode().split("\n")[2].split("/"):
@@ -170,7 +170,7 @@ def signature_of(text, secret):
 
 
 def token_of(user, project, *roles):
-    """A token of version 3."""
+    """Return a token document of version 3."""
     domain = {"id": "default", "name": "Default"}
     return {
         "token": {
@@ -219,7 +219,7 @@ class _IdentityHandler(BaseHTTPRequestHandler):
 
 
 class IdentityService:
-    """``keys``: access key → (secret, token document). ``odd``: access key → (status, whatever)."""
+    """Keystone stub. ``keys``: access key → (secret, token document). ``odd``: key → (status, body)."""
 
     def __init__(self, keys, odd=None):
         self.keys, self.odd, self.asked, self.tokens = keys, odd or {}, [], 0
@@ -342,7 +342,7 @@ def _copy(source, sink):
 
 
 class HttpReply:
-    """One parsed answer."""
+    """One parsed response."""
 
     def __init__(self, head, body):
         self.status = head.status
@@ -371,7 +371,7 @@ class HttpClient:
                 green.wait_writable(self.sock.fileno(), self._deadline())
 
     def recv(self, size=65536):
-        """Some bytes; empty at the end of the stream."""
+        """Return some bytes; empty at the end of the stream."""
         deadline = self._deadline()
         while True:
             try:
@@ -384,7 +384,7 @@ class HttpClient:
                 green.wait_readable(self.sock.fileno(), deadline)
 
     def has_input(self, seconds):
-        """Whether anything arrives within so long."""
+        """Return True if any bytes arrive within ``seconds``."""
         if self.buffer:
             return True
         try:
@@ -400,7 +400,7 @@ class HttpClient:
         self.buffer += data
 
     def reply(self, method="GET"):
-        """The next answer, 100 Continue included."""
+        """Return the next response, 100 Continue included."""
         while b"\r\n\r\n" not in self.buffer:
             self._more()
         text, _, self.buffer = self.buffer.partition(b"\r\n\r\n")
@@ -425,14 +425,14 @@ class HttpClient:
             self._more()
 
     def rest(self):
-        """Everything until the server closes."""
+        """Return all bytes until the server closes the connection."""
         data, self.buffer = self.buffer, b""
         while piece := self.recv():
             data += piece
         return data
 
     def ask(self, method, path="/", headers=None, body=b""):
-        """One request with a counted body, and its answer."""
+        """Send a request with a Content-Length and return its response."""
         lines = [f"{method} {path} HTTP/1.1", "Host: localhost"]
         lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
         if body:

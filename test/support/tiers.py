@@ -27,19 +27,19 @@ PACKED_EVERYWHERE = bool(_PACKED) and not _MIXED
 
 
 def engine(policy_type):
-    """The engine of a policy of a type in all tests."""
+    """Return the engine that tests use for policies of a type."""
     return f"egg:swift#{policy_type}.packed" if PACKED_EVERYWHERE else ""
 
 
 def packs(number):
-    """Return True if node ``number`` of a cluster in one process packs its objects, unless it is told."""
+    """Return True if node ``number`` of an in-process cluster uses the packed engine by default."""
     if _MIXED:
         return random.Random(f"{_PACKED} {number}").random() < 0.5
     return PACKED_EVERYWHERE
 
 
 def on_node(policies, packed):
-    """The policies as a node has them that packs its objects or keeps files."""
+    """Return the policies of a node with the packed or the filesystem engine."""
     engines = {
         False: "",
         True: "egg:swift#{}.packed",
@@ -54,7 +54,7 @@ def on_node(policies, packed):
 
 
 def packed_names(store, device, policy):
-    """Partition → hash → the names that the object files of a packed device would have."""
+    """Return partition → hash → names of the packed records of a device, as object files."""
     found = {}
     for partition in store.partitions(device, policy):
         for name in store.inventory(device, partition, policy):
@@ -65,7 +65,7 @@ def packed_names(store, device, policy):
 
 
 def tier_settings(root, mode="write-through", **more):
-    """A small tier with every class on, each in ``mode`` if it may have it."""
+    """Return settings of a small tier with every class on, each in ``mode`` if possible."""
     values = {"size_mb": 64, "classes": CLASSES}
     for of in CLASSES:
         allowed = mode != "write-back" or of == "hashes"
@@ -80,7 +80,7 @@ def make_tier(root, mode="write-through", **dependencies):
 
 
 class PerPolicy(ForwardingStore):
-    """What the registry of stores does: a tier around the engine for each policy."""
+    """Stores of all policies, each with a tier around its engine, as the registry makes them."""
 
     def __init__(self, inner, tier):
         super().__init__(inner)
@@ -113,7 +113,7 @@ class PerPolicy(ForwardingStore):
 
 
 class MaintenancePerPolicy(ForwardingMaintenance):
-    """What daemons have of ``PerPolicy``."""
+    """The maintenance interface of ``PerPolicy``."""
 
     def __init__(self, stores):
         super().__init__(stores.inner.maintenance)
@@ -130,7 +130,7 @@ class MaintenancePerPolicy(ForwardingMaintenance):
 
 
 def tier_section(cache, state, **options):
-    """``[cache-tier]`` of a configuration file, with every class on and small."""
+    """Return the section ``[cache-tier]`` of a configuration file, with small classes, all on."""
     values = {
         "enabled": True,
         "path": cache,
@@ -145,7 +145,7 @@ def tier_section(cache, state, **options):
 
 
 class LostSessions:
-    """Opens sessions until somebody removes what the processes share, and puts something in its place."""
+    """Opens tier sessions until a test removes and replaces the shared directory."""
 
     def __init__(self):
         self.is_lost = False
@@ -161,7 +161,7 @@ class LostSessions:
         return TierSession(directory, owner)
 
     def lose(self, tier):
-        """From the next call of ``tier`` on."""
+        """Remove the shared directory at the next call of ``tier``."""
         self.is_lost = True
         shutil.rmtree(tier.settings.state_path)
         self.now_s += 3600

@@ -33,7 +33,7 @@ def memory_folder(memory=MEMORY):
 
 
 def _remove_of_dead(memory):
-    """Remove what runs left that were killed, or had failures."""
+    """Remove folders of runs that were killed or had failures."""
     for folder in memory.glob(f"{PREFIX}*"):
         number = folder.name.removeprefix(PREFIX).partition("-")[0]
         if number.isdigit() and not Path(f"/proc/{number}").exists() and folder.stat().st_uid == os.getuid():
@@ -41,5 +41,5 @@ def _remove_of_dead(memory):
 
 
 def remove(folder):
-    """Remove a folder with all that is in it."""
+    """Remove a folder with its content."""
     shutil.rmtree(folder, ignore_errors=True)

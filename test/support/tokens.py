@@ -1,4 +1,4 @@
-"""A filter in the place of keystonemiddleware's: its tokens say themselves whose they are.
+"""A replacement of keystonemiddleware's filter: its tokens contain their identity.
 
 A token is ``<user>:<project>:<role>[,<role>...]``, of the domain ``default``.
 """

@@ -1,4 +1,4 @@
-"""Recording and comparing the answers of a proxy, with what legitimately varies taken out."""
+"""Recording and comparing responses of a proxy, without values that legitimately vary."""
 
 import html
 import json
@@ -28,7 +28,7 @@ _QUOTED_LENGTH = re.compile(rb"(?i)(content.length\W+(?:[a-z]+\W+)?)(\d+)")
 
 
 class Recorded(NamedTuple):
-    """An answer as it came, for cases that go on from it; header names are lower-case."""
+    """A response as received, for cases that depend on it; header names are lower-case."""
 
     status: int
     headers: dict[str, str]
@@ -36,7 +36,7 @@ class Recorded(NamedTuple):
 
 
 class Asker:
-    """Sends cases to one proxy and keeps the normalised answers.
+    """Sends cases to one proxy and records the normalised responses.
 
     The bytes go to a plain socket, because the clients of the standard library refuse odd names and values,
     and stop reading a head at the first one.
@@ -84,7 +84,7 @@ class Asker:
 
 
 class NumberingAsker(Asker):
-    """One for answers that tell times: each time gets a number, the same wherever it is told."""
+    """An ``Asker`` that replaces each timestamp by a number, the same wherever it occurs."""
 
     _TIME = re.compile(r"(?:(?<=\\u0000)|(?<=%00)|(?<![\d.]))\d{10}\.\d{5}(?!\d)")
 
@@ -98,7 +98,7 @@ class NumberingAsker(Asker):
         self._manifests = {}
 
     def __call__(self, *words, **options):
-        """As ``Asker``; the times in request and answer are kept as numbers."""
+        """Send a case; timestamps in request and response become numbers."""
         told = super().__call__(*words, **options)
         answer = self.answers[-1]
         answer["headers"].pop("x-copied-from-last-modified", None)
@@ -120,7 +120,7 @@ class NumberingAsker(Asker):
 
 
 class Renaming:
-    """Which numbers of one recording stand for which of another."""
+    """A mapping between the numbers of two recordings."""
 
     _NUMBER = re.compile(r"<(?:time|manifest) \d+>")
 
@@ -129,7 +129,7 @@ class Renaming:
         self._here = {}
 
     def same(self, ours, theirs):
-        """Whether two answers say the same; what they number for the first time is the same from then on."""
+        """Return True if two responses are equal under the mapping, which new numbers extend."""
         ours, theirs = (json.dumps(answer, sort_keys=True) for answer in (ours, theirs))
         if self._NUMBER.split(ours) != self._NUMBER.split(theirs):
             return False
@@ -143,7 +143,7 @@ class Renaming:
 
 
 def read_answer(stream, method):
-    """(status, reason, [(name, value)], body) of one response; raises ``ValueError`` when it is none."""
+    """Return (status, reason, [(name, value)], body) of a response; ``ValueError`` if malformed."""
     _version, status, reason = stream.readline().decode("latin-1").rstrip("\r\n").split(" ", 2)
     pairs = []
     while line := stream.readline().decode("latin-1").rstrip("\r\n"):
@@ -178,7 +178,7 @@ def _shown(text):
 
 
 def normalised(pairs, body, host):
-    """Headers and body without times, ids, boundaries, host and policy name."""
+    """Return headers and body without times, ids, boundaries, host and policy name."""
     headers = {}
     for name, value in pairs:
         key = name.encode("latin-1").lower().decode("latin-1")
@@ -206,7 +206,7 @@ def normalised(pairs, body, host):
 
 
 def answers_of(live, send, asker_of=Asker):
-    """What a cluster answers to the cases that ``send`` sends; it runs as long as that takes."""
+    """Start a cluster, send the cases of ``send``, and return the responses."""
     live.start()
     try:
         asker = asker_of(live.host, live.token)
@@ -218,7 +218,7 @@ def answers_of(live, send, asker_of=Asker):
 
 
 def differences(ours, theirs):
-    """What differs between an answer of ours and the recorded one, a line for each part."""
+    """Return the differences between a response of ours and the recorded one, one line each."""
     lines = []
     for part in sorted(ours.keys() | theirs.keys()):
         our, their = ours.get(part), theirs.get(part)
@@ -231,6 +231,6 @@ def differences(ours, theirs):
 
 
 def assert_same(ours, theirs):
-    """Fail with what differs unless an answer is the recorded one."""
+    """Fail with the differences unless a response equals the recorded one."""
     if ours != theirs:
         raise AssertionError(differences(ours, theirs))

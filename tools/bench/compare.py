@@ -65,12 +65,12 @@ class ComparedLoad:
 
 
 def say(text: str) -> None:
-    """Progress, on standard error."""
+    """Print progress on standard error."""
     print(f"[{time.strftime('%H:%M:%S')}] {text}", file=sys.stderr, flush=True)
 
 
 def stock(contestant: Contestant, size: int, policy: str = GOLD) -> None:
-    """Fill the container that reads choose from."""
+    """Fill the container that GET loads read."""
     container = _container(size, policy)
     contestant.request("PUT", container, more={"X-Storage-Policy": policy})
     count = STOCK if size <= 64 * KIB else 2
@@ -84,7 +84,7 @@ def _container(size: int, policy: str) -> str:
 
 
 def stock_listing(contestant: Contestant) -> None:
-    """A container of 10,000 objects, written by wrk; topped up one by one."""
+    """Create a container of 10,000 objects by wrk; add the missing ones one by one."""
     container = f"{ACCOUNT}/listing"
     contestant.request("PUT", container)
     written = 0
@@ -94,7 +94,7 @@ def stock_listing(contestant: Contestant) -> None:
 
 
 def workloads(seconds: float, *, coded: bool) -> list[ComparedLoad]:
-    """The table's rows, in order; with ``coded`` also those of erasure coded objects."""
+    """Return the table's rows in order; with ``coded`` also those of erasure coded objects."""
     rows: list[ComparedLoad] = []
     for size, label in SMALL_SIZES:
         for clients in CONCURRENCIES:
@@ -205,7 +205,7 @@ def _speed(workload: ComparedLoad, measured: Measured) -> float:
 def measure(
     workload: ComparedLoad, contestants: Sequence[Contestant], rounds: int
 ) -> dict[str, dict[str, object]]:
-    """Medians of one workload for every contestant, measured in turn."""
+    """Return the medians of one workload for every contestant, measured in turn."""
     runs: dict[str, list[tuple[Measured, dict[str, float]]]] = {c.name: [] for c in contestants}
     if workload.prepare is not None:
         for contestant in contestants:
@@ -246,7 +246,7 @@ def _median(workload: ComparedLoad, results: list[tuple[Measured, dict[str, floa
 
 
 def table(results: dict[str, dict[str, JsonObject]], units: dict[str, str]) -> str:
-    """The comparison as Markdown."""
+    """Return the comparison as Markdown."""
     with_minio = any("minio" in sides for sides in results.values())
     with_packed = any(PACKED in sides for sides in results.values())
     lines = [
@@ -291,7 +291,7 @@ def _packed_cells(measured: JsonObject, theirs: JsonObject) -> list[str]:
 
 
 def usage_table(contestants: Sequence[Contestant]) -> tuple[str, JsonObject]:
-    """CPU seconds and peak memory per server kind over the whole run."""
+    """Return CPU seconds and peak memory per server kind over the whole run."""
     figures = {c.name: c.usage() for c in contestants}
     lines = ["| server | CPU s o/t | peak RSS of a process, MiB o/t |", "|---|---:|---:|"]
     for kind in figures["ours"]:
@@ -303,7 +303,7 @@ def usage_table(contestants: Sequence[Contestant]) -> tuple[str, JsonObject]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the comparison; 0, or 1 with a sentence."""
+    """Run the comparison; return 0, or 1 after an error message."""
     options = parser("compare", __doc__, seconds=8.0)
     options.add_argument(
         "--daemons", action="store_true", help="measure instead what daemons cost, at rest and beside a load"

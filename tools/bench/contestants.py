@@ -46,7 +46,7 @@ LAYOUTS: dict[str, dict[str, object]] = {
 
 
 def install_peer(venv: Path, say: Callable[[str], None]) -> Path:
-    """The peer's ``bin`` directory, installed at first use; raises ``ConfigError``."""
+    """Return the peer's ``bin`` directory, installed at first use; raises ``ConfigError``."""
     commands = venv / "bin"
     if not (commands / "swift-proxy-server").exists():
         say(f"installing {PEER} in {venv}")
@@ -82,22 +82,22 @@ class Contestant:
 
     @property
     def host(self) -> str:
-        """``ip:port`` of the proxy."""
+        """Return ``ip:port`` of the proxy."""
         return f"{self.plan.ip}:{self.plan.proxy_port}"
 
     def start(self) -> None:
-        """Make the files, start all processes, wait until they answer, get a token."""
+        """Create the files, start all processes, wait until they respond, and get a token."""
         self.prepare()
         self.start_servers()
 
     def prepare(self) -> None:
-        """Make the files and mount the devices."""
+        """Create the files and mount the devices."""
         make_cluster(self.plan)
         if self.plan.xfs:
             mount_devices(self.plan, reserved=True)
 
     def start_servers(self) -> None:
-        """Start all processes, wait until they answer, get a token; raises ``ConfigError``."""
+        """Start all processes, wait until they respond, and get a token; raises ``ConfigError``."""
         cache = cache_process(self.plan)
         commands = {cache.name: list(cache.args)}
         if cache.args[0] == "-m":
@@ -131,7 +131,7 @@ class Contestant:
             self._daemons[name] = self._run(name, command)
 
     def stop_daemons(self) -> None:
-        """End them."""
+        """Stop the daemons."""
         daemons, self._daemons = self._daemons, {}
         _end(daemons)
 
@@ -144,7 +144,7 @@ class Contestant:
     def request(
         self, method: str, path: str, body: bytes = b"", more: Mapping[str, str] | None = None
     ) -> int:
-        """One request with the token and ``more`` headers; its status."""
+        """Send a request with the token and ``more`` headers; return its status."""
         headers = {"X-Auth-Token": self.token, "Content-Type": "application/octet-stream", **(more or {})}
         url = f"http://{self.host}{path}"
         request = urllib.request.Request(url, data=body if body else None, headers=headers, method=method)
@@ -153,18 +153,18 @@ class Contestant:
             return int(answer.status)
 
     def note(self, load: Load, requests: int) -> None:
-        """Remember what a load wrote."""
+        """Record the number of objects that a load wrote."""
         if load.method == "PUT" and load.order == "counting":
             self._written[load.base] = requests
 
     def bounded(self, load: Load) -> Load:
-        """A DELETE load ends with what was written before."""
+        """Limit a DELETE load to the objects written before."""
         if load.method != "DELETE":
             return load
         return replace(load, count=max(2, self._written.get(load.base, 2)))
 
     def usage(self) -> dict[str, tuple[float, int]]:
-        """Server kind → (CPU seconds so far, largest peak memory of one process in bytes)."""
+        """Return server kind → (CPU seconds so far, largest peak memory of one process in bytes)."""
         totals: dict[str, tuple[float, int]] = {}
         for name, child in (*self._children.items(), *self._daemons.items()):
             kind = name.partition("-")[0]
@@ -175,7 +175,7 @@ class Contestant:
         return totals
 
     def kill(self, name: str) -> None:
-        """End a server by force, such as ``object-1``, and its workers with it."""
+        """Kill a server, such as ``object-1``, and its workers."""
         child = self._children[name]
         for pid in reversed(family_of(child.pid)):
             with contextlib.suppress(ProcessLookupError):
@@ -183,13 +183,13 @@ class Contestant:
         child.wait()
 
     def stop_servers(self) -> None:
-        """End all servers and daemons."""
+        """Stop all servers and daemons."""
         self.stop_daemons()
         _end(self._children)
         self._children = {}
 
     def stop(self) -> None:
-        """End every process, unmount devices and remove what was stored; logs and configuration stay."""
+        """Stop all processes, unmount devices and remove stored data; logs and configuration stay."""
         self.stop_servers()
         if self.plan.xfs:
             unmount_devices(self.plan)
@@ -212,7 +212,7 @@ def _end(children: dict[str, subprocess.Popen[bytes]]) -> None:
 
 
 def family_of(pid: int) -> list[int]:
-    """A process and its living children."""
+    """Return a process and its living children."""
     try:
         text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
     except OSError:
@@ -221,7 +221,7 @@ def family_of(pid: int) -> list[int]:
 
 
 def usage_of(pid: int) -> tuple[float, int]:
-    """CPU seconds and peak memory in bytes of a process; zeros when it has ended."""
+    """Return CPU seconds and peak memory in bytes of a process; zeros when it has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
         status = Path(f"/proc/{pid}/status").read_text()
@@ -241,7 +241,7 @@ def _plans(root: Path, layout: str) -> tuple[ClusterPlan, ClusterPlan]:
 
 
 def peer_program(plan: ClusterPlan, commands: Path) -> Callable[[str, str], list[str]]:
-    """What starts the peer's servers of a cluster: kind and configuration file → command."""
+    """Return a function from kind and configuration file to the command of a peer's server."""
     etc = OwnEtc(plan.root, plan.etc)
     return lambda kind, conf: etc.command(commands / f"swift-{kind}-server", conf, "-v")
 
@@ -252,7 +252,7 @@ def our_program(kind: str, conf: str) -> list[str]:
 
 
 def packed_contestant(root: Path, layout: str) -> Contestant:
-    """Ours with the packed engine, below ``root`` in one of the ``LAYOUTS``."""
+    """Return our contestant with the packed engine, below ``root`` in one of the ``LAYOUTS``."""
     plan = new_plan(
         root / PACKED, proxy_port=17080, base_port=17200, cache_port=17311, packed=True, **LAYOUTS[layout]
     )
@@ -261,7 +261,7 @@ def packed_contestant(root: Path, layout: str) -> Contestant:
 
 
 def make_contestants(root: Path, peer_commands: Path, layout: str) -> tuple[Contestant, Contestant]:
-    """(ours, theirs) with their own directories and ports below ``root``, in one of the ``LAYOUTS``."""
+    """Return (ours, theirs), each with directories and ports below ``root``, in one of the ``LAYOUTS``."""
     ours, theirs = _plans(root, layout)
     for plan in (ours, theirs):
         shutil.rmtree(plan.root, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""What daemons cost a cluster: at rest, and beside a mixed load of small requests; ours and the peer's.
+"""The cost of daemons in an idle cluster and beside a mixed load of small requests; ours and the peer's.
 
 Both clusters get the same containers. At rest nothing asks them for anything while their daemons run; CPU is
 counted over all processes. Then clients send a mix of small requests over the containers, in turn with the
@@ -32,7 +32,7 @@ Say = Callable[[str], None]
 
 
 class MixedClient(threading.Thread):
-    """One client: PUT, GET, HEAD, DELETE and listings of small objects, until ``end`` (monotonic)."""
+    """A client that sends PUT, GET, HEAD, DELETE and listings of small objects until ``end`` (monotonic)."""
 
     def __init__(self, contestant: Contestant, number: int, end: float):
         super().__init__(daemon=True)
@@ -75,8 +75,8 @@ class MixedClient(threading.Thread):
         return "GET", container, None
 
 
-def answers_per_second(contestant: Contestant, seconds: float) -> float:
-    """The throughput of the mix."""
+def requests_per_second(contestant: Contestant, seconds: float) -> float:
+    """Return the requests per second of the mixed load."""
     end = time.monotonic() + seconds
     clients = [MixedClient(contestant, number, end) for number in range(CLIENTS)]
     for client in clients:
@@ -87,7 +87,7 @@ def answers_per_second(contestant: Contestant, seconds: float) -> float:
 
 
 def cpu_of(contestant: Contestant) -> float:
-    """CPU seconds of all processes so far."""
+    """Return the CPU seconds of all processes so far."""
     return sum(seconds for seconds, _peak in contestant.usage().values())
 
 
@@ -126,11 +126,11 @@ def _idle(contestant: Contestant, say: Say) -> float:
 
 
 def _round(contestant: Contestant, seconds: float, found: JsonObject, say: Say) -> None:
-    alone = answers_per_second(contestant, seconds)
+    alone = requests_per_second(contestant, seconds)
     contestant.start_daemons()
     # The first passes look at everything, as after every start.
-    answers_per_second(contestant, 60.0)
-    beside = answers_per_second(contestant, seconds)
+    requests_per_second(contestant, 60.0)
+    beside = requests_per_second(contestant, seconds)
     contestant.stop_daemons()
     found["alone"].append(alone)
     found["beside"].append(beside)
@@ -138,7 +138,7 @@ def _round(contestant: Contestant, seconds: float, found: JsonObject, say: Say) 
 
 
 def table(figures: dict[str, JsonObject]) -> str:
-    """The comparison as Markdown."""
+    """Return the comparison as Markdown."""
     lines = [
         "| cluster | CPU at rest, % of a core | answers/s alone | beside daemons | taken by daemons |",
         "|---|---:|---:|---:|---:|",

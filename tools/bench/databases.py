@@ -58,7 +58,7 @@ _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class DatabaseFigure:
-    """One measurement: how many units (rows, listings) for how many CPU seconds."""
+    """One measurement: the number of units (rows, listings) and their CPU seconds."""
 
     work: str
     units: int
@@ -67,7 +67,7 @@ class DatabaseFigure:
 
     @property
     def per_cpu_s(self) -> float:
-        """Units per CPU second."""
+        """Return the units per CPU second."""
         return self.units / self.cpu_s if self.cpu_s else float("inf")
 
 
@@ -147,11 +147,11 @@ class Pair:
             )
 
     def server_cpu_s(self, node: int) -> float:
-        """CPU seconds of a server so far."""
+        """Return the CPU seconds of a server so far."""
         return cpu_s_of(self._servers[node].pid)
 
     def replicate(self, node: int) -> float:
-        """One pass of a node's replicator; the CPU seconds that it took beside starting Python."""
+        """Run one pass of a node's replicator; return its CPU seconds without the start of Python."""
         command = self._command("container-replicator", str(self._conf(node)), "once")
         used = []
         # The second pass finds nothing to do: what it costs is the start.
@@ -165,7 +165,7 @@ class Pair:
         return max(0.0, used[0] - used[1])
 
     def passes(self, node: int, count: int) -> float:
-        """CPU seconds of a pass, of replicator and servers; the median of ``count`` after the first ones."""
+        """Return the median CPU seconds of ``count`` passes, replicator and servers, after the first ones."""
         command = self._command("container-replicator", str(self._conf(node)))
         replicator = subprocess.Popen(
             command,
@@ -190,7 +190,7 @@ class Pair:
         return statistics.median(used)
 
     def _next_pass(self, replicator: subprocess.Popen[bytes], last: float) -> float:
-        """Wait for a pass that ended after ``last``, as recon tells; when it did."""
+        """Wait until recon reports a pass that ended after ``last``; return its end."""
         while True:
             if replicator.poll() is not None:
                 raise ConfigError(f"the replicator ended with {replicator.returncode}; see {self.root}")
@@ -202,13 +202,13 @@ class Pair:
             time.sleep(0.2)
 
     def copy_databases(self) -> None:
-        """Give node 1 all that node 0 has."""
+        """Copy all databases of node 0 to node 1."""
         shutil.copytree(f"{self.root}/n0/sd0/containers", f"{self.root}/n1/sd1/containers")
 
     # --- content ---------------------------------------------------------------------------------
 
     def make_container(self, node: int, container: str, names: Sequence[str]) -> None:
-        """A database with these rows, made without a server."""
+        """Create a database with these rows, without a server."""
         place = DatabasePath(
             f"{self.root}/n{node}/sd{node}", "containers", "0", self._hasher.hexdigest(ACCOUNT, container)
         )
@@ -220,18 +220,18 @@ class Pair:
         broker.close()
 
     def path(self, container: str, name: str = "") -> str:
-        """The URL path on node 0."""
+        """Return the URL path on node 0."""
         return f"/sd0/0/{ACCOUNT}/{container}" + (f"/{name}" if name else "")
 
     def count(self, node: int, container: str) -> int:
-        """How many rows a server says there are."""
+        """Return the number of rows that a server reports."""
         path = self.path(container).replace("/sd0/", f"/sd{node}/")
         with _Client(self.ports[node]) as client:
             return int(client.ask("HEAD", path).get("x-container-object-count", "0"))
 
 
 def cpu_s_of(pid: int) -> float:
-    """CPU seconds of a process so far."""
+    """Return the CPU seconds of a process so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) * _TICK_S
 
@@ -247,7 +247,7 @@ def _free_port() -> int:
 
 
 class _Client:
-    """A keep-alive connection that reads answers whole; as cheap as it can be."""
+    """A keep-alive connection that reads whole responses, with minimal cost."""
 
     def __init__(self, port: int):
         self._sock = socket.create_connection(("127.0.0.1", port))
@@ -261,7 +261,7 @@ class _Client:
         self._sock.close()
 
     def ask(self, method: str, path: str, headers: str = "") -> dict[str, str]:
-        """The headers of a successful answer; raises ``ConfigError`` for any other."""
+        """Return the headers of a successful response; raise ``ConfigError`` for others."""
         self._sock.sendall(f"{method} {path} HTTP/1.1\r\nHost: x\r\n{headers}\r\n".encode())
         status = self._file.readline()
         found = {}
@@ -279,7 +279,7 @@ class _Client:
 
 
 def measure_replication(pair: Pair, rows: int) -> DatabaseFigure:
-    """Both nodes have as many rows, all different; one pass brings node 0's to node 1."""
+    """Measure a pass that sends node 0's rows to node 1; both nodes have as many different rows."""
     for node, letter in ((0, "a"), (1, "b")):
         pair.make_container(node, "replicated", [f"{letter}{n:08}" for n in range(rows)])
     with pair.running():
@@ -295,7 +295,7 @@ def measure_replication(pair: Pair, rows: int) -> DatabaseFigure:
 
 
 def measure_puts(pair: Pair, rows: int) -> DatabaseFigure:
-    """Rows are put one by one over a few connections, and then merged by asking."""
+    """Measure PUTs of single rows over a few connections, and their merge by a listing."""
     pair.make_container(0, "put", [])
     headers = (
         "X-Timestamp: 1700000001.00000\r\nX-Size: 1024\r\nX-Content-Type: text/plain\r\n"
@@ -328,7 +328,7 @@ def measure_puts(pair: Pair, rows: int) -> DatabaseFigure:
 
 
 def measure_listings(pair: Pair, listings: int) -> DatabaseFigure:
-    """JSON listings of 10,000 rows."""
+    """Measure JSON listings of 10,000 rows."""
     pair.make_container(0, "listed", [f"o{n:08}" for n in range(LISTED_ROWS)])
     path = f"{pair.path('listed')}?format=json&limit={LISTED_ROWS}"
     with pair.running(), _Client(pair.ports[0]) as client:
@@ -340,7 +340,7 @@ def measure_listings(pair: Pair, listings: int) -> DatabaseFigure:
 
 
 def measure_unchanged(pair: Pair, databases: int) -> DatabaseFigure:
-    """Both nodes have the same databases; what a pass costs that finds nothing to do."""
+    """Measure a pass that finds nothing to do: both nodes have the same databases."""
     for number in range(databases):
         pair.make_container(0, f"unchanged{number}", [])
     pair.copy_databases()
@@ -351,7 +351,7 @@ def measure_unchanged(pair: Pair, databases: int) -> DatabaseFigure:
 
 
 def measure(root: Path, peer: Path | None, args: argparse.Namespace) -> dict[str, DatabaseFigure]:
-    """All figures of one side."""
+    """Return all figures of one side."""
     found = {}
     databases = min(args.databases, PEER_DATABASES) if peer else args.databases
     for name, run, amount in (
@@ -370,7 +370,7 @@ def measure(root: Path, peer: Path | None, args: argparse.Namespace) -> dict[str
 
 
 def table(ours: Mapping[str, DatabaseFigure], theirs: Mapping[str, DatabaseFigure] | None) -> str:
-    """The figures as Markdown."""
+    """Return the figures as Markdown."""
     units = {
         "replicate": "rows replicated",
         "put": "rows put",
@@ -404,7 +404,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure and print; 0, or 1 with a sentence."""
+    """Measure and print; return 0, or 1 after an error message."""
     args = _parser().parse_args(argv)
     return print_figures("databases", args, measure, table, rows=args.rows)
 

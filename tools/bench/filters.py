@@ -1,4 +1,4 @@
-"""What the filters of the public API cost, and how fast their long work is; ours and the peer's in one run.
+"""The cost of the public API's filters, and the speed of their long work; ours and the peer's in one run.
 
     python -m tools.bench.filters --root /var/tmp/filters --json filters.json
 
@@ -33,7 +33,7 @@ PER_REQUEST = 10_000
 
 
 def bare(contestant: Contestant) -> None:
-    """Leave only the filters that every cluster needs; before its start."""
+    """Remove all filters that a cluster does not need; call this before its start."""
     make_cluster(contestant.plan)
     conf = contestant.plan.etc / "proxy-server.conf"
     lines = conf.read_text().split("\n")
@@ -41,7 +41,7 @@ def bare(contestant: Contestant) -> None:
 
 
 def cpu_ms_of_a_get(contestant: Contestant, seconds: float) -> float:
-    """CPU milliseconds of all servers for a GET of 1 KiB at 16 clients."""
+    """Return the CPU milliseconds of all servers for a GET of 1 KiB with 16 clients."""
     before = sum(cpu for cpu, _peak in contestant.usage().values())
     load = Load("GET", f"{ACCOUNT}/stock-gold-1024/", 16, seconds, count=STOCK)
     measured = run_wrk(contestant.host, contestant.token, load)
@@ -52,7 +52,7 @@ def cpu_ms_of_a_get(contestant: Contestant, seconds: float) -> float:
 def ask(
     contestant: Contestant, method: str, path: str, body: bytes = b"", **headers: str
 ) -> tuple[float, bytes]:
-    """Seconds and body of one request; raises ``ConfigError`` when it fails."""
+    """Return seconds and body of one request; raises ``ConfigError`` when it fails."""
     connection = http.client.HTTPConnection(contestant.host, timeout=600)
     sent = {"X-Auth-Token": contestant.token, **{n.replace("_", "-"): v for n, v in headers.items()}}
     started = time.monotonic()
@@ -68,7 +68,7 @@ def ask(
 
 
 def make_large(contestant: Contestant, segments: int) -> None:
-    """A static large object of segments of 1 MiB, and a plain one of the same size."""
+    """Create a static large object with segments of 1 MiB, and a plain object of the same size."""
     ask(contestant, "PUT", f"{ACCOUNT}/large")
     piece = b"x" * MIB
     for number in range(segments):
@@ -79,7 +79,7 @@ def make_large(contestant: Contestant, segments: int) -> None:
 
 
 def rate_of(contestant: Contestant, name: str, size: int) -> float:
-    """MB/s of reading one object to its end, from its head on; raises ``ConfigError`` when it ends early."""
+    """Return the MB/s of reading one object completely; raises ``ConfigError`` when it ends early."""
     connection = http.client.HTTPConnection(contestant.host, timeout=600)
     room, received = bytearray(MIB), 0
     try:
@@ -97,7 +97,7 @@ def rate_of(contestant: Contestant, name: str, size: int) -> float:
 
 
 def archive_of(count: int) -> bytes:
-    """A tar of small files."""
+    """Return a tar archive of small files."""
     made = io.BytesIO()
     with tarfile.open(fileobj=made, mode="w") as archive:
         for number in range(count):
@@ -108,7 +108,7 @@ def archive_of(count: int) -> bytes:
 
 
 def extraction(contestant: Contestant, archive: bytes, count: int) -> float:
-    """Files per second of extracting an archive."""
+    """Return the extracted files per second of an archive."""
     seconds, report = ask(
         contestant, "PUT", f"{ACCOUNT}/unpacked?extract-archive=tar", archive, Accept="application/json"
     )
@@ -119,7 +119,7 @@ def extraction(contestant: Contestant, archive: bytes, count: int) -> float:
 
 
 def deletion(contestant: Contestant, count: int) -> float:
-    """Objects per second of deleting what was extracted."""
+    """Return the deleted objects per second of the extracted files."""
     names = [f"/unpacked/d{number % 50}/f{number}" for number in range(count)]
     spent, gone = 0.0, 0
     for start in range(0, count, PER_REQUEST):
@@ -140,7 +140,7 @@ def deletion(contestant: Contestant, count: int) -> float:
 
 
 def small_gets(root: Path, peer: Path, args: argparse.Namespace) -> list[TableRow]:
-    """What a GET costs with all filters and with few; the clusters run one pair after the other."""
+    """Measure a GET with all filters and with few; the clusters run one pair after the other."""
     costs: dict[str, list[float]] = {}
     for kind in ("all", "bare"):
         pair = make_contestants(root / kind, peer, "per-device")
@@ -166,7 +166,7 @@ def small_gets(root: Path, peer: Path, args: argparse.Namespace) -> list[TableRo
 
 
 def long_work(root: Path, peer: Path, args: argparse.Namespace) -> list[TableRow]:
-    """Large objects, archives and deletions."""
+    """Measure large objects, archives and deletions."""
     pair = make_contestants(root / "long", peer, "per-device")
     archive = archive_of(args.files)
     try:
@@ -196,7 +196,7 @@ def long_work(root: Path, peer: Path, args: argparse.Namespace) -> list[TableRow
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure and print; 0, or 1 with a sentence."""
+    """Measure and print; return 0, or 1 after an error message."""
     options = parser("filters", __doc__, seconds=6.0)
     options.add_argument("--segments", type=int, default=1000, help="segments of 1 MiB of the large object")
     options.add_argument("--files", type=int, default=5000, help="files of the archive")

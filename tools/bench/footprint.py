@@ -1,4 +1,4 @@
-"""Footprint of a node at rest: memory of all its processes, time to the first request, and installed size.
+"""Footprint of an idle node: memory of all its processes, time to the first response, installed size.
 
     python -m tools.bench.footprint --peer /var/tmp/compare/peer
 

@@ -1,4 +1,4 @@
-"""What healing costs: passes with nothing to do, refilling a wiped device, rebuilding one, auditing.
+"""The cost of repair: idle passes, refilling a wiped device, rebuilding one, auditing.
 
     python -m tools.bench.healing --objects 20000 --peer /var/tmp/compare/peer/bin --json healing.json
 
@@ -88,12 +88,12 @@ class HealingFigure:
 
     @property
     def per_cpu_s(self) -> float:
-        """Units per CPU second of all processes."""
+        """Return the units per CPU second of all processes."""
         return self.units / self.cpu_s if self.cpu_s else float("inf")
 
     @property
     def per_s(self) -> float:
-        """Units per second by the clock."""
+        """Return the units per second of elapsed time."""
         return self.units / self.wall_s if self.wall_s else float("inf")
 
 
@@ -131,7 +131,7 @@ class HealingSite:
         return f"diskfile_module = egg:swift#{policy_type}.packed\n" if self.is_packed else ""
 
     def device(self, node: int) -> Path:
-        """The only device of a node."""
+        """Return the only device of a node."""
         return self.root / f"n{node}" / f"sd{node}"
 
     def _conf(self, node: int, method: str) -> Path:
@@ -229,7 +229,7 @@ class HealingSite:
         return sum(cpu_s_of(child.pid) for child in self._children)
 
     def once(self, daemon: str, nodes: Sequence[int], method: str = "ssync") -> tuple[float, float]:
-        """One pass of some nodes' daemons, one after the other: CPU seconds of all, seconds by the clock."""
+        """Run one pass of some nodes' daemons in turn; return CPU seconds of all, and elapsed seconds."""
         cpu_s, started_s = -self._servers_cpu_s(), time.monotonic()
         for node in nodes:
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -242,7 +242,7 @@ class HealingSite:
         return cpu_s + self._servers_cpu_s(), time.monotonic() - started_s
 
     def passes(self, daemon: str, node: int, key: str) -> float:
-        """CPU seconds of a pass of a daemon that runs on, of it and the servers: the median of some."""
+        """Return the median CPU seconds of passes of a running daemon, including the servers."""
         child = self._spawn(self._command(daemon, str(self._conf(node, "ssync"))), f"{daemon}.log")
         try:
             used, before, ended = [], 0.0, 0.0
@@ -258,7 +258,7 @@ class HealingSite:
         return statistics.median(used)
 
     def _next_pass(self, child: subprocess.Popen[bytes], node: int, key: str, last: float) -> float:
-        """Wait for a pass that ended after ``last``, as recon tells; when it did."""
+        """Wait until recon reports a pass that ended after ``last``; return its end."""
         while True:
             if child.poll() is not None:
                 raise ConfigError(f"a daemon ended with {child.returncode}; see {self.root}")
@@ -272,7 +272,7 @@ class HealingSite:
     # --- content -------------------------------------------------------------------------------------
 
     def fill(self, count: int, size: int) -> int:
-        """Put replicated objects; how many copies are on node 0."""
+        """Put replicated objects; return the number of copies on node 0."""
         body, own = random.Random(1).randbytes(size), 0
         with _clients(self.ports) as ask:
             for number in range(count):
@@ -283,7 +283,7 @@ class HealingSite:
         return own
 
     def fill_others(self, count: int, size: int) -> Sequence[int]:
-        """Put so many replicated objects of node 0 to the other nodes that have them; their numbers."""
+        """Put ``count`` replicated objects of node 0 on the other primaries only; return their numbers."""
         body = random.Random(1).randbytes(size)
         own = itertools.islice((n for n in itertools.count() if 0 in self._place("r", n, REPLICAS)[1]), count)
         numbers = list(own)
@@ -301,7 +301,7 @@ class HealingSite:
         return numbers
 
     def fill_coded(self, count: int, size: int) -> int:
-        """Put erasure coded objects; how many archives are on node 0."""
+        """Put erasure coded objects; return the number of archives on node 0."""
         body = random.Random(2).randbytes(size)
         codec = Codec(EC_TYPE, DATA, PARITY)
         encoder = ArchiveEncoder(codec)
@@ -332,7 +332,7 @@ class HealingSite:
         return self._found("r", numbers, REPLICAS, "0")
 
     def archives(self, count: int) -> int:
-        """How many of so many erasure coded objects have an archive on node 0."""
+        """Return how many of ``count`` erasure coded objects have an archive on node 0."""
         return self._found("c", range(count), DATA + PARITY, "1")
 
     def _found(self, container: str, numbers: Iterable[int], replicas: int, policy: str) -> int:
@@ -350,7 +350,7 @@ class HealingSite:
         return found
 
     def wipe(self) -> None:
-        """Lose all that node 0 has on its device."""
+        """Remove everything on the device of node 0."""
         for found in self.device(0).iterdir():
             if found.is_dir():
                 shutil.rmtree(found)
@@ -364,7 +364,7 @@ Ask = Callable[[int, str, HeaderMap, bytes], None]
 
 @contextlib.contextmanager
 def _clients(ports: Sequence[int]) -> Iterator[Ask]:
-    """PUTs to servers over connections that stay open."""
+    """Return clients that PUT over keep-alive connections."""
     connections = [http.client.HTTPConnection("127.0.0.1", port, timeout=60) for port in ports]
     stamp = f"{time.time() - 1000:.5f}"
 
@@ -384,7 +384,7 @@ def _clients(ports: Sequence[int]) -> Iterator[Ask]:
 
 
 def measure(root: Path, peer: Path | None, args: argparse.Namespace) -> dict[str, HealingFigure]:
-    """All figures of one side; raises ``ConfigError`` when a daemon did not do its work."""
+    """Return all figures of one side; raises ``ConfigError`` when a daemon failed."""
     is_packed = args.packed and peer is None
     field = HealingSite(root, peer, _free_ports(NODES), _free_ports(1)[0], packed=is_packed)
     found: dict[str, HealingFigure] = {}
@@ -435,7 +435,7 @@ def _free_ports(count: int) -> list[int]:
 
 
 def table(ours: Mapping[str, HealingFigure], theirs: Mapping[str, HealingFigure] | None) -> str:
-    """The figures as Markdown."""
+    """Return the figures as Markdown."""
     lines = [
         "| work | ours/s | theirs/s | ratio | ours per CPU s | theirs per CPU s | ratio | goal |",
         "|---|---:|---:|---:|---:|---:|---:|---:|",
@@ -472,7 +472,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure and print; 0, or 1 with a sentence."""
+    """Measure and print; return 0, or 1 after an error message."""
     args = _parser().parse_args(argv)
     return print_figures("healing", args, measure, table, objects=args.objects)
 

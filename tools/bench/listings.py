@@ -1,4 +1,4 @@
-"""What a page of a listing costs in a container of a million objects, against one of ten thousand.
+"""The cost of a listing page in a container of a million objects, compared with ten thousand.
 
     python -m tools.bench.listings --rows 1000000 --small 10000 --json listings.json
 
@@ -53,12 +53,12 @@ class ListingFigure:
 
     @property
     def ratio(self) -> float:
-        """How many times more the large container's page costs."""
+        """Return the cost of the large container's page divided by the small one's."""
         return self.large_s / self.small_s if self.small_s else float("inf")
 
 
 def names_of(rows: int) -> Iterator[str]:
-    """Names in random-looking order below ``rows / 10`` prefixes, as many clients would put them."""
+    """Yield names in pseudorandom order below ``rows / 10`` prefixes, as many clients would put them."""
     step = 7_368_787
     while gcd(step, rows) != 1:
         # A step without common divisor visits every place once.
@@ -69,7 +69,7 @@ def names_of(rows: int) -> Iterator[str]:
 
 
 def make_container(root: Path, name: str, rows: int) -> ContainerBroker:
-    """A container of so many objects; raises the errors of ``db.connection`` and OSError."""
+    """Create a container of ``rows`` objects; raises the errors of ``db.connection`` and OSError."""
     device = root / "sda"
     device.mkdir(exist_ok=True)
     place = DatabasePath(str(device), "containers", "0", f"{rows:032x}")
@@ -92,7 +92,7 @@ def _row(name: str) -> ObjectRow:
 
 
 def pages(rows: int, *, small: int) -> dict[str, ListingQuery]:
-    """The pages of a container of ``rows``; all as long as the container of ``small`` allows."""
+    """Return the pages to list of a container of ``rows``, with sizes that ``small`` rows allow."""
     prefixes = rows // OBJECTS_PER_PREFIX
     limit = min(PAGE_ROWS, small // 4)
     middle, late = f"p{prefixes // 2:07}/", f"p{prefixes - limit // OBJECTS_PER_PREFIX:07}/"
@@ -112,7 +112,7 @@ def pages(rows: int, *, small: int) -> dict[str, ListingQuery]:
 
 
 def cpu_s(broker: ContainerBroker, query: ListingQuery, runs: int) -> tuple[float, int]:
-    """The CPU seconds of the best run, and the entries of the page."""
+    """Return the CPU seconds of the best run, and the entries of the page."""
     best, entries = float("inf"), 0
     for _ in range(runs):
         started = time.process_time()
@@ -124,7 +124,7 @@ def cpu_s(broker: ContainerBroker, query: ListingQuery, runs: int) -> tuple[floa
 
 
 def measure(root: Path, rows: int, small: int, runs: int) -> list[ListingFigure]:
-    """Both containers, page by page, and all prefixes of each."""
+    """Measure both containers, page by page, and all prefixes of each."""
     started = time.process_time()
     brokers = [make_container(root, f"of-{count}", count) for count in (small, rows)]
     print(f"made both in {time.process_time() - started:.0f} CPU seconds", file=sys.stderr)
@@ -142,7 +142,7 @@ def measure(root: Path, rows: int, small: int, runs: int) -> list[ListingFigure]
 
 
 def _all_prefixes(brokers: Sequence[ContainerBroker], counts: Sequence[int], runs: int) -> ListingFigure:
-    """All prefixes in pages, as a client lists them; the seconds for as many as the small one has."""
+    """List all prefixes in pages, as a client does; return the seconds per the small one's count."""
     costs, found = [], 0
     for broker, count in zip(brokers, counts, strict=True):
         total_s, marker, found = 0.0, "", 0
@@ -160,7 +160,7 @@ def _all_prefixes(brokers: Sequence[ContainerBroker], counts: Sequence[int], run
 
 
 def table(figures: Sequence[ListingFigure], rows: int, small: int) -> str:
-    """The figures as Markdown."""
+    """Return the figures as Markdown."""
     lines = [
         f"| CPU milliseconds of a page | entries | of {small:,} | of {rows:,} | ratio (goal {GOAL:g}) |",
         "|---|---:|---:|---:|---:|",
@@ -184,7 +184,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure and print; 0 when the goal is met, 1 when not or when something failed."""
+    """Measure and print; return 0 when the goal is met, else 1."""
     args = _parser().parse_args(argv)
     try:
         with tempfile.TemporaryDirectory(dir=args.root) as folder:

@@ -87,13 +87,13 @@ def main() -> int:
 
 
 def ports_of(candidate: Candidate) -> list[str]:
-    """Return the options that keep candidates apart."""
+    """Return options with the ports of a candidate."""
     port = candidate.port
     return ["--key", "testing", f"--port={port}", f"--base-port={port + 10}", f"--cache-port={port + 1}"]
 
 
 def allow_connections(conf: Path, count: int) -> None:
-    """Have the proxy keep ``count`` connections."""
+    """Let the proxy accept ``count`` connections."""
     text = conf.read_text()
     assert "[DEFAULT]" in text
     conf.write_text(text.replace("[DEFAULT]", f"[DEFAULT]\nmax_clients = {count}", 1))
@@ -152,14 +152,14 @@ def connection(candidate: Candidate) -> http.client.HTTPConnection:
 
 
 def token_of(candidate: Candidate) -> str:
-    """Log in."""
+    """Log in and return the token."""
     asked = connection(candidate)
     asked.request("GET", "/auth/v1.0", headers={"X-Auth-User": "test:tester", "X-Auth-Key": "testing"})
     return asked.getresponse().headers["X-Auth-Token"]
 
 
 def fill(candidate: Candidate, token: str) -> None:
-    """Store what the GETs read."""
+    """Store the object that the GETs read."""
     asked, headers = connection(candidate), {"X-Auth-Token": token}
     bodies = {"": b"", "/big": bytes(100 << 20), **{f"/k{n}": b"x" * 1024 for n in range(200)}}
     for path, body in bodies.items():

@@ -1,4 +1,4 @@
-"""How much memory daemons take for a pass over many objects: it must not grow with their number.
+"""The memory of daemons during a pass over many objects, which must not grow with their number.
 
     python -m tools.bench.memory --objects 10000,100000 --root /dev/shm
 
@@ -58,7 +58,7 @@ START_S = 60
 
 @dataclass(frozen=True)
 class Peak:
-    """What one pass took."""
+    """Peak memory of one pass."""
 
     daemon: str
     objects: int
@@ -67,7 +67,7 @@ class Peak:
 
 
 class Tree:
-    """Two devices with the same objects, and what daemons need to look after the first."""
+    """Two devices with the same objects, and the configuration of daemons for the first."""
 
     def __init__(self, root: Path, count: int):
         self.root = root
@@ -84,7 +84,7 @@ class Tree:
     # --- files ----------------------------------------------------------------------------------------
 
     def conf(self, number: int) -> Path:
-        """The file of a node's servers and daemons."""
+        """Return the configuration of a node's servers and daemons."""
         return self.root / f"{number}.conf"
 
     def _write_conf(self) -> None:
@@ -126,7 +126,7 @@ class Tree:
         save_table(table, str(self.root / f"{name}.ring.gz"))
 
     def fill(self) -> None:
-        """Make the objects on both devices."""
+        """Create the objects on both devices."""
         disk, stamp = Disk(), Timestamp(time.time() - AGE_S).normal
         metadata = {
             "X-Timestamp": stamp,
@@ -149,7 +149,7 @@ class Tree:
             os.link(first / f"{stamp}.data", second / f"{stamp}.data")
 
     def add_updates(self) -> None:
-        """Keep an update of every object for a container server that is not there."""
+        """Save a pending update of every object for a container server that does not exist."""
         kept = FileUpdates(Disk(), Devices(str(self.root / "n0"), mount_check=False), self.hasher)
         stamp = Timestamp(time.time() - AGE_S)
         headers = {"X-Timestamp": stamp.internal, "X-Size": "0", "Referer": "PUT x"}
@@ -161,7 +161,7 @@ class Tree:
 
     @contextlib.contextmanager
     def partner(self) -> Iterator[None]:
-        """The object server of the second device; raises ``ConfigError`` when it does not come up."""
+        """Run the object server of the second device; raises ``ConfigError`` when it does not start."""
         with open(self.root / "server.log", "wb") as log:
             child = subprocess.Popen(
                 [sys.executable, "-m", "swift.cli.object_server", str(self.conf(1))],
@@ -182,7 +182,7 @@ class Tree:
             child.wait()
 
     def measure(self, daemon: str) -> Peak:
-        """One pass of a daemon; raises ``ConfigError`` when it fails."""
+        """Measure one pass of a daemon; raises ``ConfigError`` when it fails."""
         words = [*module_words(daemon), str(self.conf(0)), "once"]
         if daemon == "object-expirer":
             words = ["-m", "tools.bench.madequeue", str(self.count), str(self.root)]
@@ -205,7 +205,7 @@ def _free_port() -> int:
 
 
 def measured(root: Path, count: int, daemons: Sequence[str]) -> Iterator[Peak]:
-    """Each daemon's pass over so many objects; raises ``ConfigError`` and OSError."""
+    """Measure each daemon's pass over ``count`` objects; raises ``ConfigError`` and OSError."""
     tree = Tree(root, count)
     if {"object-replicator", "object-auditor"} & set(daemons):
         tree.fill()
@@ -231,7 +231,7 @@ def _daemons(text: str) -> list[str]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure and print; 0, or 1 with a sentence."""
+    """Measure and print; return 0, or 1 after an error message."""
     parser = bare_parser("memory", __doc__)
     parser.add_argument("--objects", type=_counts, default=[10_000, 100_000], help="how many, with commas")
     parser.add_argument("--daemons", type=_daemons, default=list(DAEMONS), help="which, with commas")

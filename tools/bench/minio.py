@@ -1,4 +1,4 @@
-"""MinIO as a third cluster: an object store in Go, for those who wonder what the language costs.
+"""MinIO as a third cluster: an object store in Go, to compare implementation languages.
 
 It gets the same devices, on which it codes objects in its own way, and the same small requests. Clients are
 anonymous, because its signatures would measure the load generator. Built with
@@ -40,7 +40,7 @@ class MinioContestant(Contestant):
         self._binary = binary
 
     def start(self) -> None:
-        """Mount its devices and serve; raises ``ConfigError``."""
+        """Mount the devices and start the server; raises ``ConfigError``."""
         plan = self.plan
         for path in (plan.logs, *plan.device_paths()):
             path.mkdir(parents=True, exist_ok=True)
@@ -55,14 +55,14 @@ class MinioContestant(Contestant):
             time.sleep(0.05)
 
     def stop(self) -> None:
-        """End it, unmount its devices."""
+        """Stop the server and unmount its devices."""
         super().stop()
         unmount_devices(self.plan)
 
     def request(
         self, method: str, path: str, body: bytes = b"", more: Mapping[str, str] | None = None
     ) -> int:
-        """One request; a PUT of a container makes a bucket that everybody may use."""
+        """Send a request; a PUT of a container creates a public bucket."""
         path = path.removeprefix(_PREFIX)
         if method == "PUT" and path.count("/") == 1:
             self._signed("PUT", path)
@@ -76,7 +76,7 @@ class MinioContestant(Contestant):
         return super().bounded(replace(load, base=load.base.removeprefix(_PREFIX)))
 
     def _signed(self, method: str, path: str, query: str = "", body: bytes = b"") -> int:
-        """One request with a signature of version 4; a bucket that is there already is no error."""
+        """Send a request with a signature of version 4; an existing bucket is no error."""
         now = time.gmtime()
         day, stamp = time.strftime("%Y%m%d", now), time.strftime("%Y%m%dT%H%M%SZ", now)
         content = sha256(body).hexdigest()
@@ -115,7 +115,7 @@ def _open_to_all(bucket: str) -> bytes:
 
 
 def minio_contestant(root: Path, binary: Path, sizes: Mapping[str, object]) -> MinioContestant:
-    """One below ``root`` with the devices of a layout."""
+    """Return a MinIO contestant below ``root`` with the devices of a layout."""
     plan = new_plan(root / "minio", proxy_port=20080, base_port=20200, cache_port=20311, **sizes)
     shutil.rmtree(plan.root, ignore_errors=True)
     return MinioContestant(plan, binary)

@@ -1,4 +1,4 @@
-"""The object server alone beside the peer's, in one run: what one second of CPU buys.
+"""Our object server beside the peer's, in one run: work per second of CPU.
 
     python -m tools.bench.objects --peer /var/tmp/compare/peer --json objects.json
 
@@ -63,7 +63,7 @@ class MeasuredServer:
         return f"127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """Make its files anew and wait until it answers; raises ``ConfigError``."""
+        """Create its files again, start it and wait until it responds; raises ``ConfigError``."""
         shutil.rmtree(self.root, ignore_errors=True)
         self.device.mkdir(parents=True)
         (self.root / "swift.conf").write_text("[swift-hash]\nswift_hash_path_suffix = bench\n")
@@ -90,12 +90,12 @@ class MeasuredServer:
             time.sleep(0.05)
 
     def cpu_s(self) -> float:
-        """CPU seconds that it has used."""
+        """Return the CPU seconds used so far."""
         assert self._process is not None
         return sum(usage_of(pid)[0] for pid in family_of(self._process.pid))
 
     def ask(self, method: str, path: str, body: bytes = b"") -> int:
-        """One request; its status. The answer is read."""
+        """Send a request, read the response, and return its status."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
         try:
             headers = {**dict(_STAMP), "Content-Type": "application/octet-stream"}
@@ -107,7 +107,7 @@ class MeasuredServer:
             connection.close()
 
     def stop(self) -> None:
-        """End it."""
+        """Stop the server."""
         if self._process is not None:
             self._process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -118,7 +118,7 @@ class MeasuredServer:
 
 @dataclass(frozen=True)
 class ObjectWork:
-    """A measured kind of work: ``work`` does it for about so many seconds and tells how much it did."""
+    """A measured kind of work: ``work`` runs it for some seconds and returns its amount."""
 
     name: str
     unit: str
@@ -128,36 +128,36 @@ class ObjectWork:
 
 
 def put_small(server: MeasuredServer, number: int, seconds: int) -> float:
-    """New objects of 10 KiB, each synced before it is acknowledged."""
+    """Put new objects of 10 KiB, each synced before it is acknowledged."""
     base = f"/sda/1/AUTH_bench/c/put-{number}-"
     load = Load("PUT", base, CLIENTS, seconds, body_bytes=10 * KIB, order="counting", headers=_STAMP)
     return _good(server, load)
 
 
 def stock_small(server: MeasuredServer) -> None:
-    """The objects that small reads choose from."""
+    """Store the objects for small reads."""
     for number in range(STOCK):
         server.ask("PUT", f"/sda/1/AUTH_bench/c/stock-{number}", b"x" * 10 * KIB)
 
 
 def get_small(server: MeasuredServer, _number: int, seconds: int) -> float:
-    """Objects of 10 KiB that were read before."""
+    """Read objects of 10 KiB that were read before."""
     return _good(server, Load("GET", "/sda/1/AUTH_bench/c/stock-", CLIENTS, seconds, count=STOCK))
 
 
 def stock_large(server: MeasuredServer) -> None:
-    """One large object."""
+    """Store one large object."""
     server.ask("PUT", "/sda/1/AUTH_bench/c/large", b"x" * 100 * MIB)
 
 
 def get_large(server: MeasuredServer, _number: int, seconds: int) -> float:
-    """Megabytes of a large object."""
+    """Read a large object; return the megabytes."""
     load = Load("GET", "/sda/1/AUTH_bench/c/large", 1, max(seconds, 4), order="fixed")
     return _good(server, load) * 100 * MIB / 1e6
 
 
 def _good(server: MeasuredServer, load: Load) -> float:
-    """Requests done; raises ``ConfigError`` when some were refused."""
+    """Return the number of requests; raises ``ConfigError`` when some failed."""
     measured = run_wrk(server.host, "", load)
     if measured.bad:
         raise ConfigError(f"{server.name}: {measured.bad} bad answers to {load.method} {load.base}")
@@ -165,7 +165,7 @@ def _good(server: MeasuredServer, load: Load) -> float:
 
 
 def stock_suffixes(server: MeasuredServer) -> None:
-    """Partitions full of suffixes, each with one object's name: hashing reads names only."""
+    """Create partitions full of suffixes, each with one object's name: hashing reads names only."""
     for number in range(SUFFIXES):
         suffix = f"{number // PARTITIONS:03x}"
         directory = server.device / f"objects/{100 + number % PARTITIONS}/{suffix}/{'0' * 29}{suffix}"
@@ -174,7 +174,7 @@ def stock_suffixes(server: MeasuredServer) -> None:
 
 
 def hash_suffixes(server: MeasuredServer, _number: int, seconds: int) -> float:
-    """Suffixes hashed from nothing, again and again."""
+    """Hash suffixes without cached hashes, repeatedly."""
     done, end = 0, time.monotonic() + seconds
     while time.monotonic() < end:
         for partition in range(100, 100 + PARTITIONS):
@@ -196,7 +196,7 @@ ROWS = (
 def measure(
     row: ObjectWork, servers: Sequence[MeasuredServer], rounds: int, seconds: int
 ) -> dict[str, object]:
-    """Work per CPU second and per second on the clock of each side, medians and single rounds."""
+    """Return work per CPU second and per elapsed second of each side, medians and single rounds."""
     runs: dict[str, list[dict[str, float]]] = {server.name: [] for server in servers}
     for server in servers:
         say(f"{row.name}: preparing {server.name}")
@@ -221,7 +221,7 @@ def measure(
 
 
 def table(results: dict[str, JsonObject]) -> str:
-    """The comparison as Markdown."""
+    """Return the comparison as Markdown."""
     lines = [
         "| work | unit | ours per CPU s | theirs per CPU s | ratio | goal | per s o/t |",
         "|---|---|---:|---:|---:|---:|---:|",
@@ -239,7 +239,7 @@ def table(results: dict[str, JsonObject]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the comparison; 0, or 1 with a sentence."""
+    """Run the comparison; return 0, or 1 after an error message."""
     args = parser("objects", __doc__, seconds=8).parse_args(argv)
     try:
         check_wrk()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def bare_parser(name: str, description: str | None) -> argparse.ArgumentParser:
-    """One without options, that prints the description as it is."""
+    """Return a parser without options that prints the description unchanged."""
     return argparse.ArgumentParser(
         prog=f"python -m tools.bench.{name}",
         description=description,
@@ -16,7 +16,7 @@ def bare_parser(name: str, description: str | None) -> argparse.ArgumentParser:
 
 
 def parser(name: str, description: str | None, *, seconds: float) -> argparse.ArgumentParser:
-    """The parser of ``python -m tools.bench.<name>``; ``seconds`` is how long a measurement takes."""
+    """Return the parser of ``python -m tools.bench.<name>``; a measurement takes ``seconds``."""
     made = bare_parser(name, description)
     root = Path(f"/var/tmp/swift-{name}")
     made.add_argument("--root", type=Path, default=root, help=f"where all is put ({root})")

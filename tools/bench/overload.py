@@ -1,4 +1,4 @@
-"""A real cluster that is asked for more than its devices deliver, with admission and without.
+"""A real cluster under more load than its devices can serve, with and without admission control.
 
     python -m tools.bench.overload --root /var/tmp/swift-overload --json overload.json --plot overload.svg
 
@@ -54,7 +54,7 @@ REST_WITHIN_S = 300.0
 
 @dataclass
 class Count:
-    """What came of the requests of one client."""
+    """Results of one client's requests."""
 
     whole: int = 0
     refused: int = 0
@@ -74,7 +74,7 @@ class OverloadRun:
     ticket: str
 
     def run(self, load: int, *, is_admitting: bool) -> simulator.OverloadOutcome:
-        """Ask for so many hundredths of what the devices deliver."""
+        """Send ``load`` percent of the devices' capacity."""
         numbers, capacity = self.setting.numbers, self.setting.capacity
         size, seconds = numbers["size_mb"] * MB, numbers["seconds"]
         mine = min(numbers["reserved"] * capacity, load / 100 * capacity)
@@ -112,7 +112,7 @@ class OverloadRun:
         )
 
     def _client(self, who: str, rate: float, count: Count, counted_from: float, until: float) -> None:
-        """Requests at random moments, each in a thread of its own."""
+        """Send requests at random times, each in its own thread."""
         rng, asking = random.Random(f"{self.setting.seed} {who}"), []
         at = time.monotonic()
         while (at := at + rng.expovariate(rate)) < until:
@@ -157,7 +157,7 @@ class OverloadRun:
 
 
 def plan_for(root: Path, port: int, setting: simulator.OverloadSetting) -> ClusterPlan:
-    """A cluster of nodes with one device each; every object is on one of them."""
+    """Return the plan of a cluster of nodes with one device each and one replica."""
     stored = STORED_S * setting.capacity * len(USERS) / setting.numbers["devices"]
     return new_plan(
         root / "cluster",
@@ -175,7 +175,7 @@ def plan_for(root: Path, port: int, setting: simulator.OverloadSetting) -> Clust
 
 
 def with_admission(conf: str, setting: simulator.OverloadSetting) -> str:
-    """The proxy's configuration with the filter; raises ``ConfigError``."""
+    """Return the proxy's configuration with the filter; raises ``ConfigError``."""
     if " tempauth " not in conf:
         raise ConfigError("the pipeline of the cluster has no tempauth")
     numbers = setting.numbers
@@ -190,7 +190,7 @@ def with_admission(conf: str, setting: simulator.OverloadSetting) -> str:
 def _ask(
     plan: ClusterPlan, endpoint: LoadEndpoint, method: str, path: str, body: bytes = b"", wanted: int = 201
 ) -> bytes:
-    """One request that must succeed; raises ``ConfigError``."""
+    """Send a request that must succeed; raises ``ConfigError``."""
     link = http.client.HTTPConnection(plan.ip, plan.proxy_port, timeout=60)
     try:
         link.request(method, endpoint.root + path, body, {"X-Auth-Token": endpoint.token})
@@ -204,7 +204,7 @@ def _ask(
 
 
 def _store(plan: ClusterPlan, endpoint: LoadEndpoint, setting: simulator.OverloadSetting) -> list[str]:
-    """Fill a container; the names of the objects."""
+    """Fill a container; return the names of the objects."""
     size = int(setting.numbers["size_mb"] * MB)
     body = random.Random(1).randbytes(size)
     names = [f"o{number:05}" for number in range(max(8, int(STORED_S * setting.capacity / size)))]
@@ -220,7 +220,7 @@ def _logged_in(plan: ClusterPlan) -> dict[str, LoadEndpoint]:
 
 
 def measure(root: Path, port: int, setting: simulator.OverloadSetting) -> Iterator[simulator.OverloadOutcome]:
-    """All loads without admission, then with it; raises ``ConfigError``."""
+    """Measure all loads without admission, then with it; raises ``ConfigError``."""
     plan = plan_for(root, port, setting)
     rate = int(setting.numbers["rate_mb"] * MB)
     with running_cluster(plan, limited=plan.device_paths(), bytes_per_s=rate) as supervisor:
@@ -230,18 +230,18 @@ def measure(root: Path, port: int, setting: simulator.OverloadSetting) -> Iterat
         names = {who: itertools.cycle(_store(plan, each, setting)) for who, each in endpoints.items()}
         devices = [file_device_number(path) for path in plan.device_paths()]
         for load in setting.loads:
-            await_rest(devices)
+            await_idle_devices(devices)
             yield OverloadRun(plan, setting, endpoints, names, "").run(load, is_admitting=False)
         _admit(plan, supervisor, setting)
         endpoints = _logged_in(plan)
         ticket = _reserve(plan, endpoints["AUTH_a"], setting)
         for load in setting.loads:
-            await_rest(devices)
+            await_idle_devices(devices)
             yield OverloadRun(plan, setting, endpoints, names, ticket).run(load, is_admitting=True)
 
 
-def await_rest(devices: Sequence[str]) -> None:
-    """Wait until devices have read what the load before asked for; raises ``ConfigError`` after a while."""
+def await_idle_devices(devices: Sequence[str]) -> None:
+    """Wait until the devices have served the previous load; raises ``ConfigError`` after a timeout."""
     deadline, before = time.monotonic() + REST_WITHIN_S, -1
     while (now := sum(map(read_count, devices))) != before:
         if time.monotonic() > deadline:
@@ -258,7 +258,7 @@ def _admit(plan: ClusterPlan, supervisor: Supervisor, setting: simulator.Overloa
 
 
 def _reserve(plan: ClusterPlan, endpoint: LoadEndpoint, setting: simulator.OverloadSetting) -> str:
-    """A ticket for the whole run; empty where nothing is to be reserved."""
+    """Reserve for the whole run; return the ticket, empty without a reservation."""
     wanted = int(setting.numbers["reserved"] * setting.capacity)
     if not wanted:
         return ""
@@ -268,7 +268,7 @@ def _reserve(plan: ClusterPlan, endpoint: LoadEndpoint, setting: simulator.Overl
 
 
 def report(found: Sequence[simulator.OverloadOutcome], simulated: Sequence[simulator.OverloadOutcome]) -> str:
-    """Measured beside simulated, and by how much that is off."""
+    """Return measured and simulated figures, and their deviation."""
     beside = {(each.load, each.is_admitting): each for each in simulated}
     rows = [
         ["load", "admission", "goodput", "simulated", "off", "reserved", "simulated", "99th", "simulated"]
@@ -295,7 +295,7 @@ def _lines(
 
 
 def parse(argv: Sequence[str] | None) -> tuple[simulator.OverloadSetting, argparse.Namespace]:
-    """The command line."""
+    """Parse the command line."""
     parser = bare_parser("overload", __doc__)
     parser.add_argument("--root", type=Path, default=Path("/var/tmp/swift-overload"), help="where to work")
     parser.add_argument("--loads", default="50,90,110,150", help="%% of what the devices deliver")
@@ -330,7 +330,7 @@ def parse(argv: Sequence[str] | None) -> tuple[simulator.OverloadSetting, argpar
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure and report; 1 when it cannot be done here."""
+    """Measure and report; return 1 when this machine cannot run it."""
     setting, found = parse(argv)
     results: list[simulator.OverloadOutcome] = []
     try:

@@ -24,7 +24,7 @@ class OwnEtc:
         self._configuration = configuration
 
     def command(self, program: Path, *words: str) -> list[str]:
-        """What runs ``program`` there, with the same process id; raises ``ConfigError`` without root."""
+        """Return the command that runs ``program`` there with the same pid; ``ConfigError`` without root."""
         if os.geteuid():
             raise ConfigError("the peer is run with an /etc/swift of its own, which needs root")
         if not self._hidden.exists():

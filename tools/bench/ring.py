@@ -72,7 +72,7 @@ print(json.dumps(result))
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The cluster that is built."""
+    """The size of the cluster whose ring is built."""
 
     part_power: int = 18
     replicas: int = 3
@@ -82,7 +82,7 @@ class Shape:
     growth: float = 0.05
 
     def add_values(self) -> list[str]:
-        """Words of the add command for the first devices."""
+        """Return the arguments of the add command for the first devices."""
         rng = random.Random(5)
         words = []
         for number in range(self.devices):
@@ -90,7 +90,7 @@ class Shape:
         return words
 
     def growth_values(self) -> list[str]:
-        """Words of the add command for the new servers."""
+        """Return the arguments of the add command for the new servers."""
         words = []
         first = -(-self.devices // (self.zones * self.per_server)) * self.zones * self.per_server
         for number in range(first, first + int(self.devices * self.growth)):
@@ -106,7 +106,7 @@ class Shape:
 
 @dataclass
 class Side:
-    """One of the two builders: how its commands are called, and what was measured."""
+    """One of the two builders: its commands, and its measurements."""
 
     name: str
     builder: list[str]
@@ -117,7 +117,7 @@ class Side:
     facts: dict[str, object] = field(default_factory=dict)
 
     def run(self, folder: Path, *words: str) -> str:
-        """Output of one builder command; exit codes 0 and 1 are success."""
+        """Run a builder command and return its output; exit codes 0 and 1 are success."""
         done = subprocess.run(
             [*self.builder, *words], cwd=folder, env=self.env, capture_output=True, text=True
         )
@@ -126,7 +126,7 @@ class Side:
         return done.stdout
 
     def rebalance(self, step: str, builder: Path) -> None:
-        """Time one rebalance of a copy of ``builder`` and keep what it reported."""
+        """Time one rebalance of a copy of ``builder`` and record its report."""
         with tempfile.TemporaryDirectory(dir=builder.parent) as name:
             folder = Path(name)
             shutil.copyfile(builder, folder / "x.builder")
@@ -145,7 +145,7 @@ class Side:
                 shutil.copyfile(folder / f"x.{suffix}", builder.parent / f"{self.name}-{step}.{suffix}")
 
     def measure_loading(self, ring: Path, rounds: int) -> None:
-        """Load the ring in fresh interpreters; medians."""
+        """Load the ring in new interpreters; return medians."""
         results: list[dict[str, float]] = []
         for _ in range(rounds):
             done = subprocess.run(
@@ -165,7 +165,7 @@ class Side:
 
 
 def compare(peer_bin: str, shape: Shape, rounds: int) -> dict[str, object]:
-    """Run everything; the result is plain data."""
+    """Run all steps; return the results as plain data."""
     ours = Side(
         "ours",
         [sys.executable, "-m", "swift.cli.ring_builder"],
@@ -206,7 +206,7 @@ def _result(side: Side) -> dict[str, object]:
 
 
 def table(result: JsonObject) -> str:
-    """The comparison as text, with ratios ours / peer."""
+    """Return the comparison as text, with ratios ours / peer."""
     ours, peer = result["sides"]["ours"], result["sides"]["peer"]
     rows = []
     for step in ("first", "grow"):
@@ -224,7 +224,7 @@ def table(result: JsonObject) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Compare and print; ``--json`` keeps the numbers."""
+    """Compare and print; ``--json`` writes the numbers."""
     parser = argparse.ArgumentParser(
         description="Builds, grows, loads and queries one ring with both implementations.",
         epilog="Example: python -m tools.bench.ring --peer-bin /usr/local/bin --rounds 3",

@@ -38,7 +38,7 @@ _SMALL = b"x" * 1024
 
 
 def endpoint_of(contestant: Contestant) -> LoadEndpoint:
-    """Where and with which keys a side is asked."""
+    """Return the endpoint and the keys of a side."""
     plan = contestant.plan
     return LoadEndpoint(f"http://{contestant.host}", access_key=plan.user, secret_key=plan.key)
 
@@ -51,7 +51,7 @@ def ask(
     body: bytes = b"",
     headers: Mapping[str, str] | None = None,
 ) -> tuple[bytes, Mapping[str, str]]:
-    """Body and headers of one signed request; raises ``ConfigError`` when it fails."""
+    """Send a signed request; return body and headers; raises ``ConfigError`` when it fails."""
     asked = "&".join(f"{name}={value}" if value else name for name, value in (query or {}).items())
     sent = {
         **sign_headers(endpoint_of(contestant), method, path, query or {}, more=headers),
@@ -70,7 +70,7 @@ def ask(
 
 
 def per_cpu_second(contestant: Contestant, seconds: float, method: str, path: str, size: int = 0) -> float:
-    """Requests that one second of CPU of all servers serves."""
+    """Return the requests per CPU second of all servers."""
     where, mark, query = path.partition("?")
     words = dict(pair.split("=") for pair in query.split("&")) if mark else {}
     headers = sign_headers(endpoint_of(contestant), method, where, words)
@@ -80,7 +80,7 @@ def per_cpu_second(contestant: Contestant, seconds: float, method: str, path: st
 
 
 def swift_gets(contestant: Contestant, seconds: float) -> float:
-    """The same for a GET of Swift's API."""
+    """Return the GETs of Swift's API per CPU second."""
     return _requests_per_cpu_second(
         contestant, Load("GET", f"{ACCOUNT}/{BUCKET}/small", CLIENTS, seconds, order="fixed")
     )
@@ -116,7 +116,7 @@ def _finish(contestant: Contestant, path: str, upload: str, etags: Sequence[str]
 
 
 def upload_rate(contestant: Contestant, parts: int, part_bytes: int) -> float:
-    """MB/s of a multipart upload, its parts one after the other."""
+    """Return the MB/s of a multipart upload with sequential parts."""
     path, piece = f"/{BUCKET}/large", b"y" * part_bytes
     started = time.monotonic()
     upload = _begin(contestant, path)
@@ -129,7 +129,7 @@ def upload_rate(contestant: Contestant, parts: int, part_bytes: int) -> float:
 
 
 def copy_rate(contestant: Contestant, parts: int, part_bytes: int) -> float:
-    """MB/s of copying that object part by part."""
+    """Return the MB/s of copying that object part by part."""
     path, etags = f"/{BUCKET}/copy", []
     started = time.monotonic()
     upload = _begin(contestant, path)
@@ -151,7 +151,7 @@ def copy_rate(contestant: Contestant, parts: int, part_bytes: int) -> float:
 
 
 def stock(contestant: Contestant, keys: int) -> None:
-    """A bucket with small objects."""
+    """Create a bucket with small objects."""
     ask(contestant, "PUT", f"/{BUCKET}")
     ask(contestant, "PUT", f"/{BUCKET}/small", body=_SMALL)
     for number in range(keys):
@@ -159,7 +159,7 @@ def stock(contestant: Contestant, keys: int) -> None:
 
 
 def measure(root: Path, peer: Path, args: argparse.Namespace) -> list[TableRow]:
-    """All rows."""
+    """Measure all rows of the table."""
     pair = make_contestants(root, peer, "per-device")
     small, listed = f"/{BUCKET}/small", f"/{BUCKET}?list-type=2&prefix=listed"
     measured = partial(_measured, pair, args)
@@ -207,7 +207,7 @@ def _measured(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure and print; 0, or 1 with a sentence."""
+    """Measure and print; return 0, or 1 after an error message."""
     options = parser("s3", __doc__, seconds=6.0)
     options.add_argument("--keys", type=int, default=KEYS, help="objects of the listing")
     options.add_argument("--parts", type=int, default=16, help="parts of the multipart upload")

@@ -1,4 +1,4 @@
-"""Both sides of a comparison: measured in turn in one run, printed as a table, kept as JSON."""
+"""Both sides of a comparison: measured in turn in one run, printed as a table, written as JSON."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class TableRow(NamedTuple):
 def medians(
     contestants: Sequence[Contestant], rounds: int, measure: Callable[[Contestant], float]
 ) -> list[float]:
-    """The median of each, measured in turn."""
+    """Return the median of each contestant, measured in turn."""
     found: list[list[float]] = [[] for _ in contestants]
     for number in range(rounds):
         order = list(enumerate(contestants))
@@ -114,5 +114,5 @@ def print_figures(
 
 
 def machine() -> dict[str, str]:
-    """What ran it."""
+    """Return a description of the machine."""
     return {"machine": platform.platform(), "python": platform.python_version()}

@@ -1,4 +1,4 @@
-"""How much faster than one device a client is, when objects come from several of them.
+"""The speed of clients that read objects from several devices, compared with one device.
 
     python -m tools.bench.striping --root /var/tmp/striping --json striping.json --plot striping.svg
 
@@ -67,7 +67,7 @@ GOALS = {
 
 @dataclass(frozen=True)
 class StripingOptions:
-    """What a run is asked for."""
+    """The options of a run."""
 
     root: Path
     devices: tuple[int, ...]
@@ -91,21 +91,21 @@ class MeasuredTransfer:
 
     @property
     def rate(self) -> float:
-        """Bytes a second."""
+        """Return bytes per second."""
         return self.bytes / self.seconds
 
     def times(self, device_rate: int) -> float:
-        """How many times the rate of one device."""
+        """Return the rate divided by that of one device."""
         return self.rate / device_rate
 
 
 def code_for(devices: int) -> str:
-    """The erasure code on so many devices; empty where none fits."""
+    """Return the erasure code for so many devices; empty if none fits."""
     return f"{devices - PARITY}+{PARITY}" if devices >= CODED_FROM else ""
 
 
 def plan_for(choices: StripingOptions, devices: int) -> ClusterPlan:
-    """A cluster of so many nodes with a device each, all of which hold every replicated object."""
+    """Return the plan of a cluster of nodes with one device each, which all store every replicated object."""
     base = choices.port
     return new_plan(
         choices.root / f"cluster-{devices}",
@@ -146,7 +146,7 @@ class StripingClient:
         return answer.headers["X-Auth-Token"]
 
     def make_container(self, name: str, policy: str) -> None:
-        """Raises ``ConfigError``."""
+        """Create a container; raises ``ConfigError``."""
         link = self._connect()
         link.request("PUT", self._path(name), headers={**self._headers, "X-Storage-Policy": policy})
         answer = link.getresponse()
@@ -168,7 +168,7 @@ class StripingClient:
             number += 1
 
     def put(self, name: str) -> float:
-        """Seconds that an upload takes; raises ``ConfigError``."""
+        """Return the seconds of an upload; raises ``ConfigError``."""
         began = time.monotonic()
         self._send(name, self._pieces(), self._size)
         return time.monotonic() - began
@@ -184,7 +184,7 @@ class StripingClient:
             raise ConfigError(f"the upload of {name} was answered {answer.status}")
 
     def put_segments(self, name: str) -> None:
-        """Store the object in segments, and what makes them one; raises ``ConfigError``."""
+        """Store the object as segments and a manifest; raises ``ConfigError``."""
         parts: list[dict[str, object]] = []
         pieces = self._pieces()
         while part := b"".join(itertools.islice(pieces, SEGMENT // PIECE)):
@@ -195,7 +195,7 @@ class StripingClient:
         self._send(f"{name}?multipart-manifest=put", manifest, len(manifest))
 
     def get(self, name: str, *, halfway: Lose | None = None) -> float:
-        """Seconds that a download takes; raises ``ConfigError`` when a byte is wrong."""
+        """Return the seconds of a download; raises ``ConfigError`` when a byte is wrong."""
         drop_caches()
         link = self._connect()
         began, got, found = time.monotonic(), 0, md5(usedforsecurity=False)
@@ -229,7 +229,7 @@ class Lose:
 
 
 def measure(choices: StripingOptions, devices: int) -> Iterator[MeasuredTransfer]:
-    """All transfers on so many devices."""
+    """Measure all transfers on so many devices."""
     size = choices.object_bytes
     plan = plan_for(choices, devices)
     with running_cluster(plan, limited=plan.device_paths(), bytes_per_s=choices.device_rate) as supervisor:
@@ -263,7 +263,7 @@ def _coded(
 
 
 def measure_peer(choices: StripingOptions, devices: int, commands: Path) -> Iterator[MeasuredTransfer]:
-    """The same of the peer, which takes a replicated object from one node."""
+    """Measure the peer's transfers; it reads a replicated object from one node."""
     size = choices.object_bytes
     plan = plan_for(choices, devices)
     peer = Contestant("theirs", plan, peer_program(plan, commands))
@@ -298,7 +298,7 @@ def _measure_all(choices: StripingOptions, devices: int) -> Iterator[MeasuredTra
 
 
 def report(results: Sequence[MeasuredTransfer], predicted: Sequence[Predicted], device_rate: int) -> str:
-    """A table, with what is simulated and what is aimed at."""
+    """Return the table of results, simulated values and goals."""
     lines = [
         "| devices | work | MB/s | times one device | simulated | off by | aimed at | peer |",
         "|---|---|---|---|---|---|---|---|",
@@ -321,7 +321,7 @@ def report(results: Sequence[MeasuredTransfer], predicted: Sequence[Predicted], 
 
 
 def prediction(choices: StripingOptions) -> list[Predicted]:
-    """What the simulator says of the same transfers; raises ``ConfigError`` without SimPy."""
+    """Return the simulated figures of the same transfers; raises ``ConfigError`` without SimPy."""
     try:
         from swift.plan import striping as simulator
     except ModuleNotFoundError as error:
@@ -339,7 +339,7 @@ def prediction(choices: StripingOptions) -> list[Predicted]:
 def _times(
     results: Sequence[MeasuredTransfer | Predicted], device_rate: int
 ) -> dict[str, list[tuple[float, float]]]:
-    """Work → devices and times the rate of one."""
+    """Return work → devices and multiples of one device's rate."""
     found: dict[str, list[tuple[float, float]]] = {}
     for each in results:
         is_peer = isinstance(each, MeasuredTransfer) and each.is_peer
@@ -351,7 +351,7 @@ def _times(
 def plot(
     results: Sequence[MeasuredTransfer], predicted: Sequence[Predicted], device_rate: int, path: Path
 ) -> None:
-    """Rate over devices, measured and (dashed) simulated; raises ``ConfigError`` without matplotlib."""
+    """Plot rates over devices, measured and (dashed) simulated; ``ConfigError`` without matplotlib."""
     try:
         plot_lines(
             _times(results, device_rate),
@@ -366,7 +366,7 @@ def plot(
 
 
 def parse(argv: Sequence[str] | None) -> tuple[StripingOptions, argparse.Namespace]:
-    """The command line."""
+    """Parse the command line."""
     parser = bare_parser("striping", __doc__)
     parser.add_argument(
         "--root", type=Path, default=Path("/var/tmp/swift-striping"), help="a folder to work in"
@@ -403,7 +403,7 @@ def parse(argv: Sequence[str] | None) -> tuple[StripingOptions, argparse.Namespa
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure and report; 1 when it cannot be done here."""
+    """Measure and report; return 1 when this machine cannot run it."""
     choices, found = parse(argv)
     results: list[MeasuredTransfer] = []
     predicted: list[Predicted] = []

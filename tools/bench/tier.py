@@ -1,4 +1,4 @@
-"""What the cache tier saves on a disk that seeks, beside our own store without it and the peer.
+"""The savings of the cache tier on a seeking disk, compared with our store without it and the peer.
 
     python -m tools.bench.tier --root /var/tmp/tier --peer /var/tmp/compare/peer/bin --json tier.json
 
@@ -99,12 +99,12 @@ class MeasuredWork:
 
     @property
     def writes_each(self) -> float:
-        """Disk writes of a request."""
+        """Return the disk writes per request."""
         return self.disk_writes / self.requests if self.requests else 0.0
 
     @property
     def reads_each(self) -> float:
-        """Disk reads of a request."""
+        """Return the disk reads per request."""
         return self.disk_reads / self.requests if self.requests else 0.0
 
 
@@ -161,7 +161,7 @@ def _put(link: http.client.HTTPConnection, path: str, body: bytes) -> None:
 
 
 def load(bench: LimitedSite, method: str, paths: Sequence[str], seconds: float) -> tuple[list[float], int]:
-    """Random requests by all clients for a while: seconds of each, and how many failed."""
+    """Send random requests by all clients; return the seconds of each, and the number of failures."""
     times: list[float] = []
     failed: list[int] = []
     until = time.monotonic() + seconds
@@ -190,7 +190,7 @@ def load(bench: LimitedSite, method: str, paths: Sequence[str], seconds: float) 
 def measure_load(
     bench: LimitedSite, contestant: str, work: str, method: str, paths: Sequence[str], set_bytes: int
 ) -> None:
-    """Requests from a cold cache."""
+    """Measure requests from a cold cache."""
     drop_caches()
     reads = read_count(bench.limits.device)
     times, failed = load(bench, method, paths, bench.seconds)
@@ -212,7 +212,7 @@ def measure_load(
 
 
 def measure_puts(bench: LimitedSite, contestant: str, size: int) -> None:
-    """New objects by all clients, and what the disk has to write for them."""
+    """Measure PUTs of new objects by all clients, and their disk writes."""
     hasher, body = PathHasher(b"", SUFFIX), random.Random(2).randbytes(size)
     times: list[float] = []
 
@@ -246,7 +246,7 @@ def measure_puts(bench: LimitedSite, contestant: str, size: int) -> None:
 
 
 def measure_cold(bench: LimitedSite, contestant: str, work: str, method: str, paths: Sequence[str]) -> None:
-    """Disk reads of single requests for what nobody has in memory; others before, for what all share."""
+    """Measure the disk reads of single requests for uncached objects, after warming shared data."""
     result = MeasuredWork(contestant, f"cold {work}", requests=0)
     times = []
     for path in random.Random(7).sample(list(paths), min(COLD_REQUESTS, len(paths))):
@@ -271,7 +271,7 @@ def _ask(bench: LimitedSite, method: str, path: str) -> None:
 
 
 def measure_pass(bench: LimitedSite, contestant: str, work: str, action: Callable[[], float]) -> None:
-    """A pass from a cold cache."""
+    """Measure a pass from a cold cache."""
     drop_caches()
     reads = read_count(bench.limits.device)
     seconds = action()
@@ -281,7 +281,7 @@ def measure_pass(bench: LimitedSite, contestant: str, work: str, action: Callabl
 
 
 def measure_replication(bench: LimitedSite, contestant: str, conf: str) -> None:
-    """A pass with nothing to do, from a cold cache, of a daemon that has made some before."""
+    """Measure an idle pass from a cold cache, of a daemon that has made passes before."""
 
     def begin() -> None:
         die_with_parent()
@@ -313,7 +313,7 @@ def measure_replication(bench: LimitedSite, contestant: str, conf: str) -> None:
 
 
 def _next_pass(bench: LimitedSite, child: subprocess.Popen[bytes], last: float) -> tuple[float, float]:
-    """Wait for a pass that ended after ``last``, as recon tells: when it did, and the seconds it took."""
+    """Wait until recon reports a pass that ended after ``last``; return its end and its seconds."""
     while True:
         if child.poll() is not None:
             raise ConfigError(f"the replicator ended with {child.returncode}")
@@ -326,7 +326,7 @@ def _next_pass(bench: LimitedSite, child: subprocess.Popen[bytes], last: float) 
 
 
 def list_partitions(bench: LimitedSite) -> float:
-    """Suffix hashes of every partition, as replication asks for them."""
+    """Request the suffix hashes of every partition, as replication does."""
     began = time.monotonic()
     for part in range(1 << PART_POWER):
         _ask(bench, "REPLICATE", f"/sd0/{part}")
@@ -334,7 +334,7 @@ def list_partitions(bench: LimitedSite) -> float:
 
 
 def measure(bench: LimitedSite, contestant: str, sets: Sequence[int]) -> None:
-    """All work of one contestant."""
+    """Measure all work of one contestant."""
     conf = str(bench.root / "etc" / f"{contestant}.conf")
     shutil.rmtree(bench.root / "ssd" / "cache0", ignore_errors=True)
     if contestant == PACKED:
@@ -367,7 +367,7 @@ def measure(bench: LimitedSite, contestant: str, sets: Sequence[int]) -> None:
 
 
 def warm(bench: LimitedSite, contestant: str, conf: str) -> None:
-    """Read everything once, not in the group: how long that takes is not what is measured."""
+    """Read everything once outside of the control group; this is not measured."""
     done = subprocess.run(
         [sys.executable, "-m", "swift.cli.cache", "--conf", conf, "warm"],
         capture_output=True,
@@ -385,7 +385,7 @@ def warm(bench: LimitedSite, contestant: str, conf: str) -> None:
 
 
 def table(results: Sequence[MeasuredWork]) -> Iterator[str]:
-    """The figures as Markdown."""
+    """Return the figures as Markdown."""
     yield (
         "| work | set | contestant | p50 ms | p99 ms | per s | pass s | disk reads | each | writes each | "
         "vs untiered |"
@@ -410,7 +410,7 @@ def table(results: Sequence[MeasuredWork]) -> Iterator[str]:
 
 
 def plot(results: Sequence[MeasuredWork], folder: Path) -> None:
-    """Latency by working set, a picture for each kind of GET. Raises ``ConfigError``."""
+    """Plot latency by working set, a picture for each kind of GET. Raises ``ConfigError``."""
     try:
         from matplotlib import pyplot
     except ImportError:
@@ -429,7 +429,7 @@ def plot(results: Sequence[MeasuredWork], folder: Path) -> None:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the parser of the command line."""
     parser = bare_parser("tier", __doc__)
     add = parser.add_argument
     add("--root", type=Path, default=Path("/var/tmp/swift-bench-tier"), help="where images and logs are")
@@ -452,7 +452,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 @contextlib.contextmanager
 def images(root: Path, disk_bytes: int) -> Iterator[str]:
-    """The limited disk, its partner's and the SSD, mounted, gone afterwards; the device to limit."""
+    """Mount the limited disk, its partner's and the SSD; yield the device to limit."""
     mounts = {root / "n1" / "sd1": disk_bytes, root / "ssd": 6 << 30}
     made: list[tuple[Path, Path]] = []
     try:
@@ -471,7 +471,7 @@ def images(root: Path, disk_bytes: int) -> Iterator[str]:
 
 
 def run(args: argparse.Namespace) -> list[MeasuredWork]:
-    """Do it; raises ``ConfigError``."""
+    """Run the benchmark; raises ``ConfigError``."""
     wanted = args.only or [*TIERS, *([PEER] if args.peer else []), PACKED]
     # This one stores the objects again in its own way.
     wanted.sort(key=PACKED.__eq__)
@@ -515,7 +515,7 @@ def run(args: argparse.Namespace) -> list[MeasuredWork]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print the figures; the exit code."""
+    """Print the figures; return the exit code."""
     args = make_parser().parse_args(argv)
     try:
         if args.cost:

@@ -1,4 +1,4 @@
-"""What the cache tier costs where it can save nothing: on a fast disk, with everything in memory.
+"""The cost of the cache tier without possible savings: a fast disk with everything in memory.
 
     python -m tools.bench.tier --cost --rounds 20
 
@@ -36,7 +36,7 @@ BASE = "untiered"
 
 @dataclass
 class TierContestant:
-    """One server, and what it took: by method and size, of each round."""
+    """One server, and its figures by method and size for each round."""
 
     name: str
     node: int
@@ -46,12 +46,12 @@ class TierContestant:
     wall_us: dict[tuple[str, int], list[float]] = field(default_factory=dict)
 
     def path(self, name: str) -> str:
-        """Where an object is."""
+        """Return the path of an object."""
         digest = PathHasher(b"", SUFFIX).digest("a", "c", name)
         return f"/sd{self.node}/{int.from_bytes(digest[:4], 'big') >> (32 - PART_POWER)}/a/c/{name}"
 
     def round(self, method: str, size: int, second: int) -> None:
-        """The requests of a round."""
+        """Send the requests of a round."""
         body = random.Random(size).randbytes(size) if method == "PUT" else None
         headers = {"X-Timestamp": f"{1_700_000_000 + second}.00000", "Content-Type": "text/plain"}
         link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
@@ -85,13 +85,13 @@ class TierContestant:
 
 
 def processor_ns(pids: Sequence[int]) -> int:
-    """Nanoseconds of processor time of processes with all their threads so far."""
+    """Return the CPU nanoseconds of processes with all their threads so far."""
     tasks = [task for pid in pids for task in Path(f"/proc/{pid}/task").iterdir()]
     return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks)
 
 
 def measure_cost(root: Path, port: int, rounds: int) -> Iterator[str]:
-    """Do it; the figures as Markdown. Raises ``ConfigError``."""
+    """Measure; return the figures as Markdown. Raises ``ConfigError``."""
     root.mkdir(parents=True, exist_ok=True)
     site = TierSite(root, port, None, lambda: None)
     nodes = {name: node for node, name in enumerate((*TIERS, f"metadata+hashes{AROUND}"))}

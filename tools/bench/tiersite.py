@@ -45,7 +45,7 @@ AROUND = ", write-around"
 
 @dataclass
 class TierSite:
-    """Where it is done: node n has port ``port + n`` and the device ``sd<n>``."""
+    """Folder and ports of the servers: node n has port ``port + n`` and the device ``sd<n>``."""
 
     root: Path
     port: int
@@ -55,15 +55,15 @@ class TierSite:
 
     @property
     def state(self) -> Path:
-        """What the processes of a tier share."""
+        """Return the directory that the processes of a tier share."""
         return Path(f"/dev/shm/swift-bench-tier-{os.getpid()}")
 
     def swift_dir(self, contestant: str) -> Path:
-        """Directory of its swift.conf and ring."""
+        """Return the directory of a contestant's swift.conf and ring."""
         return self.root / ("etc-packed" if contestant == PACKED else "etc")
 
     def conf(self, contestant: str) -> Path:
-        """Its configuration."""
+        """Return the path of a contestant's configuration."""
         return self.root / "etc" / f"{contestant}.conf"
 
 
@@ -71,7 +71,7 @@ class TierSite:
 
 
 def write_etc(site: TierSite, nodes: Mapping[str, int]) -> None:
-    """swift.conf, a ring of all nodes, and a configuration for each contestant at its node."""
+    """Write swift.conf, a ring of all nodes, and a configuration for each contestant."""
     etc = site.root / "etc"
     etc.mkdir(exist_ok=True)
     numbers = range(1 + max(nodes.values()))
@@ -108,7 +108,7 @@ def write_etc(site: TierSite, nodes: Mapping[str, int]) -> None:
 
 
 def conf_text(site: TierSite, contestant: str, node: int, classes: Sequence[str]) -> str:
-    """An object-server.conf."""
+    """Return the text of an object-server.conf."""
     user = pwd.getpwuid(os.geteuid()).pw_name
     recon = site.root / f"recon{node}"
     recon.mkdir(exist_ok=True)
@@ -135,7 +135,7 @@ def conf_text(site: TierSite, contestant: str, node: int, classes: Sequence[str]
 
 
 def command(site: TierSite, contestant: str, program: str, *words: str) -> list[str]:
-    """A command of either side; the peer's gets an /etc/swift of its own."""
+    """Return a command of either side; the peer's gets its own /etc/swift."""
     if contestant != PEER:
         return [sys.executable, *module_words(program), *words]
     assert site.peer is not None
@@ -143,14 +143,14 @@ def command(site: TierSite, contestant: str, program: str, *words: str) -> list[
 
 
 def environment(contestant: str) -> dict[str, str]:
-    """Both sides are called swift: our path must not shadow the peer's package."""
+    """Return the environment of a side: our package ``swift`` must not shadow the peer's."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH" or contestant != PEER}
     return {**kept, "PYTHONWARNINGS": "ignore"}
 
 
 @contextlib.contextmanager
 def serving(site: TierSite, contestant: str, port: int, *, is_limited: bool) -> Iterator[int]:
-    """An object server: its process. Raises ``ConfigError`` when it does not come up."""
+    """Run an object server and yield its process. Raises ``ConfigError`` when it does not start."""
 
     def begin() -> None:
         die_with_parent()
@@ -178,7 +178,7 @@ def serving(site: TierSite, contestant: str, port: int, *, is_limited: bool) -> 
 
 
 def end(child: subprocess.Popen[bytes]) -> None:
-    """End a process, by force after a while."""
+    """Stop a process; kill it after a timeout."""
     child.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
         child.wait(15)
@@ -187,7 +187,7 @@ def end(child: subprocess.Popen[bytes]) -> None:
 
 
 def run_limited(site: TierSite, contestant: str, program: str, *words: str) -> float:
-    """One pass of a daemon or tool in the group; seconds by the clock. Raises ``ConfigError``."""
+    """Run one pass of a daemon or tool in the control group; return elapsed seconds. ``ConfigError``."""
     started_s = time.monotonic()
     done = subprocess.run(
         command(site, contestant, program, *words),

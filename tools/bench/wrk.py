@@ -1,4 +1,4 @@
-"""Driving wrk, the load generator: a Lua script per workload, its numbers read back.
+"""Run wrk, the load generator: a Lua script per workload, and its parsed figures.
 
 wrk is written by neither side of a comparison. It refuses to know what is compared.
 """
@@ -66,7 +66,7 @@ end
 
 @dataclass(frozen=True)
 class Load:
-    """One wrk run: what to request, how hard, how long."""
+    """One wrk run: request, connections, duration."""
 
     method: str
     #: URL path; a number is appended unless ``order`` is fixed.
@@ -84,7 +84,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Measured:
-    """What wrk saw."""
+    """The figures that wrk reported."""
 
     requests: int
     seconds: float
@@ -96,7 +96,7 @@ class Measured:
 
     @property
     def per_second(self) -> float:
-        """Requests per second."""
+        """Return the requests per second."""
         return self.requests / self.seconds if self.seconds else 0.0
 
 

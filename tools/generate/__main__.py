@@ -28,7 +28,7 @@ def files(root: Path) -> Iterator[tuple[Path, str]]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Write or check; return 0 when all is as it should be."""
+    """Write or check; return 0 when all files are up to date."""
     parser = argparse.ArgumentParser(
         prog="python -m tools.generate", description="Write all generated files."
     )

@@ -1,4 +1,4 @@
-"""Man pages and the table of all commands, from what their ``--help`` says.
+"""Man pages and the table of all commands, from their ``--help``.
 
 A command's module has ``make_parser``, which makes its command line; the page is written from it, so that the
 two cannot differ. The pages say no date and no release, which would change them for no reason.
@@ -23,7 +23,7 @@ _SEE_ALSO = ("swift-init", "swift-recon", "swift-health")
 
 
 def parser_of(name: str) -> argparse.ArgumentParser:
-    """The command line of a command, under the name by which it is called."""
+    """Return the argument parser of a command, with the command's name."""
     if name in SERVER_COMMANDS:
         return serve.make_parser(name.removeprefix("swift-"))
     module, *words = commands()[name]
@@ -35,7 +35,7 @@ def parser_of(name: str) -> argparse.ArgumentParser:
 
 
 def escaped(text: str) -> str:
-    """Text as troff takes it."""
+    """Return text escaped for troff."""
     text = text.replace("\\", "\\e").replace("-", "\\-")
     return "\n".join(f"\\&{line}" if line[:1] in (".", "'") else line for line in text.split("\n"))
 
@@ -52,7 +52,7 @@ def _verbatim(text: str) -> Iterator[str]:
 
 
 def _words(action: argparse.Action) -> str:
-    """An argument as it is written; in words of our own, because Python's change with its releases."""
+    """Return the usage of an argument; argparse's own text changes with Python releases."""
     name = str(action.metavar or (action.dest if not action.option_strings else action.dest.upper()))
     if action.choices is not None and not action.metavar:
         name = "{" + ",".join(map(str, action.choices)) + "}"
@@ -83,7 +83,7 @@ def _option(action: argparse.Action) -> Iterator[str]:
 
 
 def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
-    """Arguments and options; those of subcommands under their names."""
+    """Return arguments and options; those of subcommands below their names."""
     actions = [action for action in parser._actions if action.help != argparse.SUPPRESS]
     plain = [action for action in actions if not isinstance(action, argparse._SubParsersAction)]
     if plain:
@@ -102,7 +102,7 @@ def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
 
 
 def page(name: str) -> str:
-    """The man page of a command."""
+    """Return the man page of a command."""
     parser = parser_of(name)
     about = (parser.description or "").strip()
     first = _summary(about)
@@ -149,7 +149,7 @@ def commands_text() -> str:
 
 
 def _without_heading(epilog: str) -> str:
-    """Examples without the word that stands before them in ``--help``."""
+    """Return the examples without their heading in ``--help``."""
     for heading in ("examples:", "example:", "Example:"):
         if epilog.startswith(heading):
             return epilog.removeprefix(heading)
@@ -157,7 +157,7 @@ def _without_heading(epilog: str) -> str:
 
 
 def files(root: Path) -> Iterator[tuple[Path, str]]:
-    """Every page below ``root`` with its text."""
+    """Yield every page below ``root`` with its text."""
     for name in commands():
         yield root / "doc" / "man" / f"{name}.{SECTION}", page(name)
     yield root / "doc" / "reference" / "commands.md", commands_text()

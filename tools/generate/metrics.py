@@ -63,7 +63,7 @@ def metrics_of(path: Path, module: str) -> Iterator[Metric]:
 
 
 def _assigned(tree: ast.Module) -> dict[str, ast.expr]:
-    """Return the values that names are given, also in assignments of several at once."""
+    """Return the values assigned to names, including tuple assignments."""
     found: dict[str, ast.expr] = {}
     for node in ast.walk(tree):
         if not isinstance(node, ast.Assign):

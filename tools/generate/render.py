@@ -1,4 +1,4 @@
-"""Conf samples and reference pages from the declared options, so that none can be forgotten."""
+"""Configuration samples and reference pages from the declared options, so that none is missing."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Sample:
 
 
 def default_text(option: Option) -> str:
-    """The default as it would be written in a file."""
+    """Return the default as it would be written in a file."""
     return option.sample if option.sample is not None else option.kind.show(option.default)
 
 
 def sample_text(sample: Sample) -> str:
-    """The sample file: every option commented out with its default."""
+    """Return the sample file: every option commented out with its default."""
     out = [f"# {line}" for line in textwrap.wrap(sample.about, 96)]
     out += ["# Generated from the option declarations; every value shown is the default.", ""]
     for section in sample.sections:
@@ -50,7 +50,7 @@ def sample_text(sample: Sample) -> str:
 
 
 def reference_text(samples: Sequence[Sample]) -> str:
-    """All options of all samples as one Markdown page."""
+    """Return all options of all samples as one Markdown page."""
     out = ["# Configuration reference", "", "Generated from the option declarations.", ""]
     for sample in samples:
         out += [f"## {sample.name}", "", sample.about, ""]

@@ -145,7 +145,7 @@ _TITLES = {
 
 
 def matrix_text() -> str:
-    """The page."""
+    """Return the page."""
     head = _HEAD.format(algorithms=", ".join(ALGORITHMS), answered=len(HANDLERS), all=len(OPERATIONS))
     lines = [head.rstrip()]
     for level, title in _TITLES.items():
@@ -167,5 +167,5 @@ def _row(operation: Operation) -> str:
 
 
 def files(root: Path) -> Iterator[tuple[Path, str]]:
-    """The generated file below ``root`` with its text."""
+    """Yield the generated file below ``root`` with its text."""
     yield root / "doc" / "reference" / "s3-operations.md", matrix_text()

@@ -189,7 +189,7 @@ SAMPLES = (
 
 
 def headers_text() -> str:
-    """The reference of internal headers and environment keys."""
+    """Return the reference of internal headers and environment keys."""
     lines = [
         "# Internal headers and environment keys",
         "",
@@ -230,7 +230,7 @@ def known_text() -> str:
 
 
 def files(root: Path) -> Iterator[tuple[Path, str]]:
-    """Every generated file below ``root`` with its text."""
+    """Yield every generated file below ``root`` with its text."""
     for sample in SAMPLES:
         yield root / "etc" / f"{sample.name}-sample", sample_text(sample)
     yield root / "doc" / "reference" / "configuration.md", reference_text(SAMPLES)

@@ -200,7 +200,7 @@ def _unit(name: str, *, is_template: bool) -> tuple[str, str]:
 
 
 def units() -> Iterator[tuple[str, str]]:
-    """Every unit with its text."""
+    """Return every unit with its text."""
     for name in (*MAIN_SERVERS, *daemons()):
         yield _unit(name, is_template=False)
         yield _unit(name, is_template=True)
@@ -208,6 +208,6 @@ def units() -> Iterator[tuple[str, str]]:
 
 
 def files(root: Path) -> Iterator[tuple[Path, str]]:
-    """Every unit below ``root`` with its text."""
+    """Yield every unit below ``root`` with its text."""
     for unit, text in units():
         yield root / "etc" / "systemd" / unit, text

@@ -10,7 +10,7 @@ from swift.plan.report import format_table
 
 @dataclass(frozen=True, slots=True)
 class ComparedFigure:
-    """A figure of ours, and the published range and the tolerance; None where nothing is published."""
+    """Our figure, the published range and the tolerance; None where nothing is published."""
 
     name: str
     ours: float
@@ -21,7 +21,7 @@ class ComparedFigure:
 
     @property
     def deviation(self) -> float:
-        """How far outside the published range, as a share of its nearer end; 0 within it."""
+        """Return the relative distance from the published range; 0 within it."""
         if self.low is None or self.high is None or self.low <= self.ours <= self.high:
             return 0.0
         end = self.low if self.ours < self.low else self.high
@@ -29,12 +29,12 @@ class ComparedFigure:
 
     @property
     def is_near(self) -> bool:
-        """Whether it is within its tolerance."""
+        """Return True if the deviation is within the tolerance."""
         return abs(self.deviation) <= self.tolerance
 
     @property
     def published(self) -> str:
-        """The published figure, or a dash."""
+        """Return the published figure, or a dash."""
         if self.low is None or self.high is None:
             return "-"
         ends = f"{self.low:g}" if self.low == self.high else f"{self.low:g} to {self.high:g}"
@@ -42,7 +42,7 @@ class ComparedFigure:
 
 
 def comparison_text(figures: Sequence[ComparedFigure]) -> str:
-    """Ours beside theirs, one line each."""
+    """Return our figures beside the published ones, one line each."""
     rows = [["figure", "simulated", "published", "off by", "allowed"]]
     for figure in figures:
         known = figure.low is not None
@@ -59,7 +59,7 @@ def comparison_text(figures: Sequence[ComparedFigure]) -> str:
 
 
 def plot_comparison(figures: Sequence[ComparedFigure], title: str, path: str) -> None:
-    """Ours by the published figure; the band is what is allowed. Raises OSError."""
+    """Plot our figures divided by the published ones, with the tolerance as a band. Raises OSError."""
     from matplotlib.figure import Figure as Canvas
 
     known = [each for each in figures if each.low is not None and each.high and each.tolerance]

@@ -44,13 +44,13 @@ ASSUMED = (
 
 
 def instructions(size: float) -> float:
-    """What the protocol costs for a message of ``size`` bytes."""
+    """Return the CPU instructions of the protocol for a message of ``size`` bytes."""
     return PROTOCOL_INSTRUCTIONS + INSTRUCTIONS_A_BYTE * size
 
 
 @dataclass(frozen=True, slots=True)
 class StudiedLoad:
-    """What a run under a given rate of requests showed."""
+    """Results of a run at a given request rate."""
 
     rate: float
     mean_s: float
@@ -58,12 +58,12 @@ class StudiedLoad:
 
     @property
     def is_sustained(self) -> bool:
-        """Whether a request takes no longer than the time between two."""
+        """Return True if a request takes no longer than the interval between requests."""
         return self.mean_s * self.rate <= 1
 
 
 class Striped:
-    """Disks behind a network and one client's host; a request takes ``units`` of them at once."""
+    """Disks behind a network and one client's host; a request reads ``units`` of them in parallel."""
 
     def __init__(self, disks: int, unit: int, units: int, seed: str):
         self.env = simpy.Environment()
@@ -80,13 +80,13 @@ class Striped:
         yield self.host.serve(instructions(self.unit) / CLIENT_INSTRUCTIONS_S)
 
     def request(self) -> Steps:
-        """All units of one request, side by side."""
+        """Transfer all units of one request in parallel."""
         first = self.rng.randrange(len(self.disks))
         chosen = [self.disks[(first + n) % len(self.disks)] for n in range(self.units)]
         yield self.env.all_of([self.env.process(self._one_unit(disk)) for disk in chosen])
 
     def run(self, rate: float, seconds: float) -> StudiedLoad:
-        """Requests at random for so long, a tenth of it to warm up."""
+        """Simulate random requests for ``seconds``, a tenth of it as warm-up."""
         tally = LatencyTally([])
         open_loop(self.env, rate, self.request, tally, seconds / 10, self.rng)
         self.env.run(until=seconds)
@@ -94,7 +94,7 @@ class Striped:
 
 
 def sustained(disks: int, unit: int, *, seconds: float, seed: int, rounds: int = 9) -> StudiedLoad:
-    """The largest rate that is sustained, by halving."""
+    """Return the largest sustained rate, by bisection."""
     low, high = 0.0, 1 / DISK.mean_s(unit)
     best = StudiedLoad(0.0, 0.0, 0.0)
     for _ in range(rounds):
@@ -108,7 +108,7 @@ def sustained(disks: int, unit: int, *, seconds: float, seed: int, rounds: int =
 
 
 def mean_transfer_s(unit: int, count: int, seed: int) -> float:
-    """Mean time of one unit of an idle disk."""
+    """Return the mean time of one unit on an idle disk."""
     env = simpy.Environment()
     disk = ModelDisk(env, "disk", DISK, random.Random(seed))
 
@@ -122,7 +122,7 @@ def mean_transfer_s(unit: int, count: int, seed: int) -> float:
 
 
 def prototype_bytes_s(agents: int, wires: int, *, writes: bool = False, packets: int = 2000) -> float:
-    """Rate of the prototype: a client that handles one packet of each wire at a time."""
+    """Return the prototype's rate: the client handles one packet of each network at a time."""
     env = simpy.Environment()
     cpu = Station(env, "client")
     wire = [Station(env, f"wire {n}") for n in range(wires)]
@@ -148,7 +148,7 @@ def prototype_bytes_s(agents: int, wires: int, *, writes: bool = False, packets:
 def reproduce(
     *, seconds: float = 100.0, seed: int = 1991, progress: PlanProgress | None = None
 ) -> list[ComparedFigure]:
-    """All figures beside the published ones."""
+    """Return all figures beside the published ones."""
     said = progress or PlanProgress()
     total = 6
     found = [
@@ -195,7 +195,7 @@ def _mb_s(load: StudiedLoad, disks: int, unit_kib: int) -> float:
 
 
 def prototype() -> list[ComparedFigure]:
-    """The Ethernet prototype's figures."""
+    """Return the Ethernet prototype's figures."""
     read, write = prototype_bytes_s(3, 1), prototype_bytes_s(3, 1, writes=True)
     two = prototype_bytes_s(3, 2, writes=True)
     return [

@@ -53,7 +53,7 @@ ASSUMED = (
 
 @dataclass(frozen=True, slots=True)
 class StudyOutcome:
-    """What clients saw: mean latency in seconds, requests a second, and the busiest SSD's share."""
+    """Client results: mean latency in seconds, requests per second, and the busiest SSD's utilization."""
 
     mean_s: float
     rate: float
@@ -80,7 +80,7 @@ class Cluster2017:
         self._request = 0
 
     def get(self) -> Steps:
-        """One GET of a random object."""
+        """Simulate one GET of a random object."""
         rng = self.rng
         proxy, node = rng.randrange(len(self.cpus)), rng.randrange(len(self.cpus))
         drive = self.drives[node][rng.randrange(DRIVES_A_NODE)]
@@ -98,7 +98,7 @@ class Cluster2017:
         yield self.wires[proxy].serve(self.size / NETWORK_BYTES_S)
 
     def run(self, seconds: float) -> StudyOutcome:
-        """Random GETs for so long, a tenth of it to warm up."""
+        """Simulate random GETs for ``seconds``, a tenth of it as warm-up."""
         tally = LatencyTally([])
         warm_up = seconds / 10
         closed_loop(self.env, OUTSTANDING, self.get, tally, warm_up)
@@ -109,7 +109,7 @@ class Cluster2017:
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """Without and with the metadata class on SSD."""
+    """Results without and with the metadata class on the SSD."""
 
     size: int
     objects: int
@@ -118,24 +118,24 @@ class Gain:
 
     @property
     def latency_change(self) -> float:
-        """The change of the mean latency, as a share; less than 0 is quicker."""
+        """Return the relative change of the mean latency; negative is faster."""
         return self.cached.mean_s / self.without.mean_s - 1
 
     @property
     def throughput(self) -> float:
-        """Requests a second by those without."""
+        """Return the requests per second with the class, divided by those without."""
         return self.cached.rate / self.without.rate
 
 
 def gain(nodes: int, size: int, objects: int, *, seconds: float, seed: int) -> Gain:
-    """Both sides of one size."""
+    """Simulate both variants for one object size."""
     name = f"{seed} {nodes} {size} {objects}"
     without = Cluster2017(nodes, size, objects, False, name).run(seconds)
     return Gain(size, objects, without, Cluster2017(nodes, size, objects, True, name).run(seconds))
 
 
 def pass_s(metadata_cached: bool, hashes_cached: bool, *, partitions: int, seed: int) -> float:
-    """Time of a node's replication pass, from the mean of so many simulated partitions."""
+    """Return the time of a node's replication pass, from the mean of simulated partitions."""
     env = simpy.Environment()
     drive = ModelDisk(env, "drive", DRIVE, random.Random(f"{seed} pass"))
     ssd = Station(env, "ssd")
@@ -156,14 +156,14 @@ def pass_s(metadata_cached: bool, hashes_cached: bool, *, partitions: int, seed:
 
 
 def rising(*, seconds: float, seed: int, sets: Sequence[int] = WORKING_SET) -> list[Gain]:
-    """The gain at 64 KB as the working set grows."""
+    """Return the gain at 64 KB for growing working sets."""
     return [gain(5, SIZES[0], objects, seconds=seconds, seed=seed) for objects in sets]
 
 
 def reproduce(
     *, seconds: float = 20.0, seed: int = 2017, progress: PlanProgress | None = None
 ) -> list[ComparedFigure]:
-    """All figures beside the published ones."""
+    """Return all figures beside the published ones."""
     said = progress or PlanProgress()
     gains = []
     for place, size in enumerate(SIZES):
@@ -195,12 +195,12 @@ def reproduce(
 
 
 def _mean_gain(gains: Sequence[Gain]) -> float:
-    """Requests a second when all sizes are asked for equally often, by those without."""
+    """Return the gain in requests per second when all sizes are equally frequent."""
     return fmean(each.without.mean_s for each in gains) / fmean(each.cached.mean_s for each in gains)
 
 
 def replication(*, seed: int, partitions: int = 2000) -> list[ComparedFigure]:
-    """The replication pass, in minutes."""
+    """Return the replication pass in minutes."""
     cases = (
         ("nothing cached", False, False, 360),
         ("metadata cached", True, False, 80),

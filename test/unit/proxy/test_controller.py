@@ -65,7 +65,7 @@ def test_which_headers_are_metadata(headers, kept):
 def test_a_write_is_done_when_a_majority_did_it(controller, sim):
     with sim.refusing("account", *range(1, 7)):
         assert write(controller, sim, "PUT").status == 503
-    sim.forgive()
+    sim.clear_node_errors()
     assert write(controller, sim, "PUT").status in (201, 202)
 
 
@@ -73,7 +73,7 @@ def test_a_handoff_that_never_heard_of_it_does_not_say_that_it_is_not_there(cont
     away = sim.primaries("account", "a")[:2]
     with sim.refusing("account", *away):
         assert write(controller, sim, "POST", {"x-account-meta-a": "1"}).status == 503
-    sim.forgive()
+    sim.clear_node_errors()
     assert write(controller, sim, "POST", {"x-account-meta-a": "1"}).status == 204
 
 
@@ -89,8 +89,8 @@ def test_a_read_goes_to_the_next_node_and_fails_when_none_is_left(controller, si
     request = Request("HEAD", "/v1/a", {"x-timestamp": "1"})
     with sim.refusing("account", *sim.primaries("account", "a")[:2]):
         assert controller.read(request, PATH, view, part, "").status == 204
-    sim.forgive()
-    with sim.answering("account", 500, *range(1, 7)):
+    sim.clear_node_errors()
+    with sim.responding("account", 500, *range(1, 7)):
         assert controller.read(request, PATH, view, part, "").status == 503
 
 

@@ -173,7 +173,7 @@ def test_what_is_no_part_of_an_upload_stores_nothing(front):
 def test_where_nodes_do_not_answer_nothing_is_decided(front):
     put_parts(front, "u")
     finish(front, "u")
-    with front.sim.answering("object", 503, *range(1, 7)):
+    with front.sim.responding("object", 503, *range(1, 7)):
         for method in ("PUT", "DELETE", "POST"):
             assert front(method, "/a/c/o", {}, b"").status == 503
     assert front("GET", "/a/c/o").body == WHOLE

@@ -2,7 +2,7 @@
 
 import pytest
 
-from test.support.s3_fixtures import OTHER, Multipart, meddling
+from test.support.s3_fixtures import OTHER, Multipart, interfere_before
 
 KEY = "/v1/AUTH_test/bucket/key"
 ALL = "http://acs.amazonaws.com/groups/global/AllUsers"
@@ -65,14 +65,14 @@ def test_what_is_written_meanwhile_is_not_lost(acls, large):
     else:
         acls("PUT", "/bucket/key", {}, b"old")
     # The same bytes, but not the same object.
-    meddling(acls, "PUT", KEY, lambda: acls("PUT", "/bucket/key", {"x-amz-meta-m": "new"}, b"old"))
+    interfere_before(acls, "PUT", KEY, lambda: acls("PUT", "/bucket/key", {"x-amz-meta-m": "new"}, b"old"))
     assert acls("PUT", "/bucket/key?acl", {"x-amz-acl": "public-read"}).code == "OperationAborted"
     assert acls("HEAD", "/bucket/key").headers["x-amz-meta-m"] == "new"
 
 
 def test_what_is_deleted_meanwhile_does_not_come_back(acls):
     acls("PUT", "/bucket/key", {}, b"old")
-    meddling(acls, "PUT", KEY, lambda: acls("DELETE", "/bucket/key"))
+    interfere_before(acls, "PUT", KEY, lambda: acls("DELETE", "/bucket/key"))
     assert acls("PUT", "/bucket/key?acl", {"x-amz-acl": "public-read"}).code == "OperationAborted"
     assert acls("GET", "/bucket/key").code == "NoSuchKey"
 

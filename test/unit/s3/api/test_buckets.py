@@ -3,7 +3,7 @@
 import pytest
 
 from swift.http.response import Response
-from test.support.s3_fixtures import SECOND, meddling
+from test.support.s3_fixtures import SECOND, interfere_before
 
 TAGS = (
     b"<CreateBucketConfiguration><Tags><Tag><Key>k</Key><Value>other</Value></Tag></Tags>"
@@ -76,7 +76,7 @@ def test_of_two_creators_at_one_moment_the_first_is_the_owner(make_s3):
     def create():
         others.append(s3("PUT", "/other", {"x-amz-acl": "public-read-write"}, **SECOND))
 
-    meddling(s3, "POST", "/v1/AUTH_test/other", create)
+    interfere_before(s3, "POST", "/v1/AUTH_test/other", create)
     assert s3("PUT", "/other").status == 200
     assert [answer.code for answer in others] == ["BucketAlreadyExists"]
     assert s3("GET", "/other?acl").texts("ID") == ["test:tester", "test:tester"]

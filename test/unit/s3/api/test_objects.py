@@ -157,7 +157,7 @@ def test_a_deletion_for_which_two_keys_are_needed_is_not_done(kept):
 
 
 def test_nodes_that_do_not_answer_are_not_a_missing_key(kept):
-    with kept.sim.answering("object", 503, *range(1, 7)):
+    with kept.sim.responding("object", 503, *range(1, 7)):
         assert kept("GET", "/bucket/key").code == "ServiceUnavailable"
         assert kept("PUT", "/bucket/key", {}, b"x").code == "ServiceUnavailable"
         assert kept("DELETE", "/bucket/key").code == "ServiceUnavailable"
