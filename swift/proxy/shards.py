@@ -380,7 +380,7 @@ def sharded_listing_response(
         root.discard()
         root = request_again()
         if not is_split(request, root):
-            raise HTTPError(503)
+            return _unsplit_listing(request, root)
     try:
         body = root.read_body()
         namespaces = parse_namespaces(body) if body else []
@@ -388,6 +388,22 @@ def sharded_listing_response(
         raise HTTPError(503)
     cache_shards(request, path, root, namespaces, recheck_s=recheck_s)
     return ShardedListing(request, forward, path, limit_max).build(root, namespaces)
+
+
+def _unsplit_listing(request: Request, root: Response) -> Response:
+    """Return the listing of a replica that is not split yet, unlike the replica of the first request.
+
+    Raises ``HTTPError`` 503.
+    """
+    try:
+        if root.status not in (200, 204) or root.headers.get(fields.BACKEND_RECORD_TYPE, OBJECT) != OBJECT:
+            raise HTTPError(503)
+        rows = _rows_of(root.read_body() or b"[]")
+    except (BodyError, InvalidValue):
+        raise HTTPError(503)
+    finally:
+        root.discard()
+    return listing_response(request, root.headers, rows)
 
 
 def cached_listing_response(

@@ -12,10 +12,16 @@ from hypothesis import strategies as st
 from swift.base.entity import EntityPath
 from swift.base.errors import InvalidValue
 from swift.base.namespace import Namespace
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
-from swift.proxy.shards import OutdatedShards, ShardedListing, parse_namespaces, updating_shard
+from swift.proxy.shards import (
+    OutdatedShards,
+    ShardedListing,
+    parse_namespaces,
+    sharded_listing_response,
+    updating_shard,
+)
 
 ROOT = EntityPath("a", "c")
 LETTERS = "abcdefgh"
@@ -182,3 +188,28 @@ def test_shards_are_asked_for_what_the_container_is_asked_for(name):
     shards.headers.clear()
     shards.list({})
     assert [headers.get(name) for headers in shards.headers] == [None, None]
+
+
+def text_listing(second):
+    """Return the text listing if the root's second response, in JSON, is of another replica."""
+    request = Request("GET", "/v1/a/c", {fields.BACKEND_RECORD_TYPE: "auto"})
+    request.env[environkeys.LISTING_TEXT] = True
+    first = Response(200, {fields.BACKEND_RECORD_TYPE: "shard"}, b"c-0\n")
+    shards = Shards(["a1", "b1"], ["b"])
+    return sharded_listing_response(request, shards, ROOT, 10_000, first, lambda: second, recheck_s=0)
+
+
+def test_a_text_listing_comes_from_a_replica_that_is_not_split_yet():
+    headers = {fields.BACKEND_RECORD_TYPE: "object", "content-type": "application/json"}
+    rows = json.dumps([{"name": "a1", "bytes": 1}, {"name": "b1", "bytes": 1}]).encode()
+    response = text_listing(Response(200, headers, rows))
+    assert (response.status, response.read_body()) == (200, b"a1\nb1\n")
+    assert response.headers["content-type"] == "text/plain; charset=utf-8"
+    assert text_listing(Response(200, headers, b"[]")).status == 204
+
+
+@pytest.mark.parametrize("second", [Response(404, {}), Response(200, {}, b"{}"), Response(503, {})])
+def test_a_text_listing_is_unavailable_if_the_root_cannot_be_read_again(second):
+    with pytest.raises(HTTPError) as caught:
+        text_listing(second)
+    assert caught.value.response.status == 503
