@@ -36,7 +36,7 @@ def test_pages_name_this_release():
     for name, words in (
         ("README.md", f"\n{MINOR} is the"),
         ("doc/explanation/support.md", f"| {MINOR} | "),
-        ("doc/explanation/limits.md", f" in {MINOR}."),
+        ("doc/explanation/limits.md", f" of release {MINOR}."),
         ("doc/explanation/testing.md", f"Figures of {MINOR}."),
         ("containers/build", f"swift:{MINOR}"),
     ):
