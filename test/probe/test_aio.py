@@ -204,6 +204,7 @@ def test_a_signal_during_startup_leaves_no_process(aio):
     assert command.processes() == {}
 
 
+@pytest.mark.long
 def test_kill_9_of_the_supervisor_leaves_no_process(aio):
     command = aio()
     assert command.start().returncode == 0

@@ -421,6 +421,7 @@ def test_a_full_device_sends_writes_to_handoffs(xfs_cluster):
 GOING_DOWN, NO_LOG_FLUSH = 0x8004587D, 2
 
 
+@pytest.mark.long
 def test_a_device_that_fails_without_a_flush_keeps_acknowledged_writes(xfs_cluster, tmp_path):
     cluster = xfs_cluster
     device = cluster.device_path(1)

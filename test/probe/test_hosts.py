@@ -93,6 +93,7 @@ def test_a_network_partition_loses_nothing_and_replicas_converge_after_it(hosts)
     print(f"healthy {took_s:.1f} s after the partition")
 
 
+@pytest.mark.long
 def test_a_host_with_a_clock_one_hour_off_does_no_harm(hosts):
     hosts.offsets = {2: 3600, 3: -3600}
     hosts.start()

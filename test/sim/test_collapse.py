@@ -82,6 +82,7 @@ def test_an_empty_sharded_container_can_be_deleted(sim, split):
     assert sim("GET", "/a/c").status == 404
 
 
+@pytest.mark.long
 def test_a_container_deleted_while_shards_are_merged_stays_deleted(sim, split):
     for name in NAMES:
         assert sim("DELETE", f"/a/c/{name}").status == 204

@@ -108,7 +108,7 @@ def md5_of(text):
 
 
 @pytest.mark.timeout(max(300, 2 * SEEDS))
-@pytest.mark.parametrize("policy", ["gold", "ec32"])
+@pytest.mark.parametrize("policy", ["gold", pytest.param("ec32", marks=pytest.mark.long)])
 def test_conditional_changes_are_linearizable(make_sim, policy):
     sim = make_sim()
     assert sim("PUT", "/a/c", {"x-storage-policy": policy}).status == 201
