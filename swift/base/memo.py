@@ -9,7 +9,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-#: Characters of a key that is kept.
+#: Longest text that is kept as a key, characters.
 TEXT_MAX = 256
 
 

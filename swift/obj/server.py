@@ -547,7 +547,7 @@ def _translated(handler: Handler, context: BackendContext) -> Handler:
         try:
             return handler(request)
         except HashCollision:
-            # For a change a proxy takes 403 of one node as the object's lock, and refuses it for all nodes.
+            # A proxy treats a 403 to a change as an object lock and rejects the request for all nodes.
             raise HTTPError(403 if request.method in _READS else 503)
         except (FilesChanged, CorruptBody, MisplacedLeft):
             raise HTTPError(503)

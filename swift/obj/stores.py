@@ -13,7 +13,7 @@ from swift.runtime.backendapp import BackendContext
 from swift.runtime.declaration import DaemonParts
 from swift.store.lmdbindex import lmdb_version, require_lmdb
 from swift.store.packed.conf import packed_settings_of
-from swift.store.packed.opening import index_path_flaw
+from swift.store.packed.opening import index_path_error
 from swift.store.packed.settings import PackedSettings
 from swift.store.registry import EngineParts, StoreRegistry
 from swift.store.tier.conf import make_tier, tier_factory
@@ -83,9 +83,9 @@ def make_stores(
     if stores.holds_devices(context.policies):
         # Now, not at each request.
         require_lmdb(engines.lmdb_version)
-        if flaw := index_path_flaw(engines.packed):
+        if error := index_path_error(engines.packed):
             # Devices can be used as soon as it is there.
-            notice(f"ERROR requests to packed devices fail: {flaw}")
+            notice(f"ERROR requests to packed devices fail: {error}")
         at_exit(stores.close)
     return stores
 

@@ -187,9 +187,9 @@ class FileDraft:
         return f"<FileDraft {self.size} bytes for {self._object_path.directory}>"
 
 
-#: Inodes that bodies leave to tombstones, metadata and updates of containers that wait; the reserve is bytes.
+#: Uploads leave these inodes free for tombstones, metadata and pending container updates.
 KEPT_FREE = LeastRoom(size_bytes=0, inodes=1000, parts=64)
-#: Those that metadata of POSTs leaves to tombstones, which take the place of other files.
+#: POSTs leave these inodes free for tombstones.
 KEPT_FREE_BY_POSTS = LeastRoom(size_bytes=0, inodes=500, parts=128)
 #: Attempts to read an object whose files others change at the same time.
 TRIES = 5
@@ -356,11 +356,11 @@ class EngineCore:
         return made
 
     def _check_room(self, object_path: ObjectPath, size: int | None) -> None:
-        """Raise ``NoSpace`` unless a body may be written."""
+        """Raise ``NoSpace`` if there is not enough space for an upload."""
         self.space.check(object_path.device, size, least=KEPT_FREE if self.space.enabled else None)
 
     def check_room_of_post(self, object_path: ObjectPath) -> None:
-        """Raise ``NoSpace`` unless the metadata of a POST may be written: it may use the reserve."""
+        """Raise ``NoSpace`` if too few inodes are free for a POST. A POST may use ``fallocate_reserve``."""
         if self.space.enabled:
             self._space_of_posts.check(object_path.device, None, least=KEPT_FREE_BY_POSTS)
 

@@ -33,7 +33,7 @@ LINE_BYTES_MAX = 65536
 LENGTH_DIGITS_MAX = 20
 #: Header lines of one subrequest; objects carry fewer.
 HEADERS_MAX = 1000
-#: Characters of the head of one subrequest. Servers take no object with a quarter of that.
+#: Characters of the head of one subrequest: four times the limit of an HTTP head.
 HEAD_CHARS_MAX = 1 << 18
 
 #: Blanks that may surround names and values. Python would take bytes of UTF-8 letters for blanks as well.

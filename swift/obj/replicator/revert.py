@@ -17,7 +17,7 @@ from swift.obj.replication.remotenodes import RemoteNodes
 from swift.obj.replication.replicastatus import CopyState
 from swift.obj.replication.task import PartitionUnit
 from swift.obj.replicator.delivery import Delivery, DeliveryFailed, DeliveryResult, ReplicationJob
-from swift.obj.ssync.sender import UNKNOWN_MAX
+from swift.obj.ssync.sender import UNREADABLE_MAX
 from swift.ring.device import Node
 from swift.runtime.report import Counters
 from swift.store.api import ABSENT, DELETED, LIVE, Location, ObjectStore, ReadOptions, SyncedVersion
@@ -64,8 +64,8 @@ class Revert:
         #: Objects that are neither there nor deleted; metadata may be left of them.
         self._without_data: list[Location] = []
         self._is_unchanged = False
-        #: Objects that could not be looked at.
-        self._unknown = 0
+        #: Number of unreadable objects.
+        self._unreadable = 0
 
     def run(self) -> bool:
         """Push everything to the primaries; return True if the local partition is removed."""
@@ -102,7 +102,7 @@ class Revert:
             try:
                 state = engine.maintenance.find(self._location(name), view).state
             except (FilesChanged, OSError) as error:
-                self._leave(name, error)
+                self._skip_unreadable(name, error)
                 continue
             if state.kind == DELETED:
                 found[name] = SyncedVersion(state.timestamp)
@@ -112,12 +112,12 @@ class Revert:
                 self._without_data.append(self._location(name))
         return found
 
-    def _leave(self, name: str, error: Exception) -> None:
-        """Leave an object of which nothing is known where it is; raises the error of too many."""
-        self._unknown += 1
-        if self._unknown > UNKNOWN_MAX:
+    def _skip_unreadable(self, name: str, error: Exception) -> None:
+        """Keep an unreadable object here; raise its error if there are more than ``UNREADABLE_MAX``."""
+        self._unreadable += 1
+        if self._unreadable > UNREADABLE_MAX:
             raise error
-        self._context.log.error(f"ERROR cannot look at object {name} of {self._unit}: {error}")
+        self._context.log.error(f"ERROR cannot read object {name} of {self._unit}: {error}")
 
     def _location(self, name: str) -> Location:
         return Location(self._context.device, self._part, self._policy, name)

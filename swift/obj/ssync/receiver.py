@@ -42,8 +42,9 @@ from swift.wire.ssync import LineReader, Offer, SsyncEnded, SsyncError, Subreque
 #: Offers that are compared with the disk in one turn of the thread pool.
 BATCH = 100
 READ_BYTES = 65536
-#: Objects that cannot be looked at before the device counts as failing.
-UNKNOWN_MAX = 10
+#: Unreadable objects in a session after which the device counts as failing and the session ends. A
+#: sender accepts more: its other objects may have no other copy.
+UNREADABLE_MAX = 10
 #: Bodies of at most so many bytes are read before they are stored.
 SMALL_BYTES = 65536
 _LOCK_PAUSE_S = 0.05
@@ -115,8 +116,8 @@ class SsyncReceiver:
         self._lines = LineReader(lambda: request.body.read(READ_BYTES))
         self.successes = 0
         self.failures = 0
-        #: Offered objects that could not be looked at.
-        self._unknown = 0
+        #: Number of offered objects that could not be read here.
+        self._unreadable = 0
 
     def serve(self) -> Generator[bytes, None, None]:
         """Yield the bytes to send to the sender.
@@ -214,20 +215,21 @@ class SsyncReceiver:
             try:
                 want = self._wanted(engine, offer)
             except (FilesChanged, OSError) as error:
-                want = self._wanted_anyway(offer, error)
+                want = self._request_unreadable(offer, error)
             if want is not None:
                 wants.append(want)
         return wants
 
-    def _wanted_anyway(self, offer: Offer, error: Exception) -> Want:
-        """Request an object of which nothing is known, so that the others of its partition come.
+    def _request_unreadable(self, offer: Offer, error: Exception) -> Want:
+        """Request an object that cannot be read here, so that only this object fails.
 
-        The sender must not take it for received. Raises the error where it is not the first of many.
+        Without a request the sender would count the object as received. Raises ``error`` if there are more
+        than ``UNREADABLE_MAX``.
         """
-        self._unknown += 1
-        if self._unknown > UNKNOWN_MAX:
+        self._unreadable += 1
+        if self._unreadable > UNREADABLE_MAX:
             raise error
-        self._log(f"cannot look at {offer.hash}: {error}")
+        self._log(f"cannot read object {offer.hash}: {error}")
         return Want(offer.hash, data=True, meta=True)
 
     def _wanted(self, engine: ObjectStore, offer: Offer) -> Want | None:
@@ -353,9 +355,9 @@ def _malformation(subrequest: Subrequest) -> str | None:
 
 
 def _has_metadata(subrequest: Subrequest, response: Response) -> bool:
-    """Return True if the metadata of a refused POST is here.
+    """Return True if a POST was refused because its metadata is already stored.
 
-    It was offered with data that had been lost here, and counts again since the data came.
+    The metadata of an object can remain after its data was lost. SSYNC then sends both.
     """
     newest = response.headers.get(fields.BACKEND_TIMESTAMP)
     is_refused = subrequest.method == "POST" and response.status == 409 and newest is not None

@@ -62,8 +62,8 @@ LOADED_BYTES = 1 << 20
 FLUSH_BYTES = 65536
 #: Objects whose bodies may break off before a partition is left for the next pass.
 BROKEN_MAX = 5
-#: Objects that cannot be looked at before that.
-UNKNOWN_MAX = 100
+#: Unreadable objects in a session after which the device counts as failing and the session ends.
+UNREADABLE_MAX = 100
 
 #: Makes archive ``index`` of a found object: metadata and body. The body is right once its last piece came.
 Rebuild = Callable[[Found, int], tuple[Metadata, Generator[bytes, None, None]]]
@@ -325,7 +325,7 @@ class _SsyncSession:
             try:
                 state = self._find(engine, name).state
             except (FilesChanged, OSError) as error:
-                self._leave_out(name, error)
+                self._skip_unreadable(name, error)
                 continue
             local = local_version(state)
             if local is not None:
@@ -333,14 +333,14 @@ class _SsyncSession:
                 offers.append(Offer.of(name, local.data, local.meta, local.ctype, durable=durable))
         return offers
 
-    def _leave_out(self, name: str, error: Exception) -> None:
-        """Go on without an object of which nothing is known; raises the error of too many."""
+    def _skip_unreadable(self, name: str, error: Exception) -> None:
+        """Count and log an unreadable object; raise its error if there are more than ``UNREADABLE_MAX``."""
         job = self._job
         self.pushed.failed += 1
-        if self.pushed.failed > UNKNOWN_MAX:
+        if self.pushed.failed > UNREADABLE_MAX:
             raise error
         self._sender.log.error(
-            f"ERROR cannot look at object {name} of partition {job.partition} of {job.device}: {error}"
+            f"ERROR cannot read object {name} of partition {job.partition} of {job.device}: {error}"
         )
 
     def _read_options(self) -> list[ReadOptions]:
@@ -383,7 +383,7 @@ class _SsyncSession:
             loaded.append(each)
             key, size = each.found.key, each.found.state.size
             if want.data and key is not None and not self._is_rebuilt and size <= SMALL_BYTES:
-                # What cannot be opened is met again when it is sent.
+                # An object that cannot be opened fails when it is sent.
                 with suppress(FilesChanged, OSError):
                     each.read(self._open(engine.open, key), size_max=SMALL_BYTES)
                 read_bytes += size

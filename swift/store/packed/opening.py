@@ -179,12 +179,12 @@ def _is_alone(fd: int) -> bool:
     return True
 
 
-def index_path_flaw(settings: PackedSettings) -> str:
-    """Return the reason why indexes cannot be in ``index_path``, empty if they can."""
+def index_path_error(settings: PackedSettings) -> str:
+    """Return the error if ``index_path`` is set and not a directory; else an empty text."""
     root = settings.index_path
     if not root or os.path.isdir(root):
         return ""
-    return f"index_path {root} of [{SECTION}] is no directory; mount its file system, or make it"
+    return f"index_path {root} of [{SECTION}] is not a directory; mount its filesystem, or create it"
 
 
 class IndexInUse(SwiftError):
@@ -229,7 +229,7 @@ class IndexOpening:
 
     def _check_root(self) -> None:
         """Raise OSError without ``index_path``: made here, it would fill the disk below its mount point."""
-        reason = index_path_flaw(self._settings)
+        reason = index_path_error(self._settings)
         if reason:
             raise OSError(reason)
 

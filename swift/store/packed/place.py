@@ -166,9 +166,10 @@ def names_in(disk: Disk, directory: str) -> list[str]:
 
 
 def external_entry(name: str, policy: Policy) -> Entry | None:
-    """Return the entry of a file by its name; None for names that mean nothing.
+    """Return the entry of a file by its name; None for unknown names.
 
-    A name that no engine writes, e.g. of a time without decimals, has none: the file would not be found.
+    A name in another form than the engines write, e.g. a timestamp without decimals, is unknown too: its
+    entry would lead to a file name that does not exist.
     """
     try:
         file = parse_name(name, None if policy.ec is None else policy.ec.fragments)

@@ -70,9 +70,9 @@ def test_indexes_are_on_their_devices_or_in_a_directory_each(tmp_path):
 def test_no_index_is_made_where_its_file_system_is_not_mounted(tmp_path):
     settings = PackedSettings(state_path=str(tmp_path / "state"), index_path=str(tmp_path / "ssd/index"))
     opening = IndexOpening(settings, Disk())
-    with pytest.raises(IndexFailed, match="ssd/index .*is no directory; mount its file system"):
+    with pytest.raises(IndexFailed, match="ssd/index .*is not a directory; mount its filesystem"):
         opening(str(tmp_path / "sda/packed"))
-    with pytest.raises(OSError, match="mount its file system"), opening.unused(str(tmp_path / "sda/packed")):
+    with pytest.raises(OSError, match="mount its filesystem"), opening.unused(str(tmp_path / "sda/packed")):
         pass
     assert not (tmp_path / "ssd").exists()
 
