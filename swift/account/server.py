@@ -171,9 +171,9 @@ class AccountServer(DatabaseApp[AccountBroker]):
     def delete(self, request: Request) -> Response:
         """Mark an account deleted; the reaper empties it."""
         target = self.target(request, 3, 3)
+        broker = self._broker(target)
         self.check_date(request)
         timestamp = request.timestamp
-        broker = self._broker(target)
         info = broker.info() if broker.exists else None
         if info is None or info.is_deleted:
             return self._missing(info)

@@ -34,6 +34,15 @@ def decode_path(raw: str) -> str:
         raise NotUTF8("path is not UTF-8")
 
 
+def is_utf8_path(raw: str) -> bool:
+    """Return True if ``decode_path`` would decode a raw request path."""
+    try:
+        decode_path(raw)
+    except NotUTF8:
+        return False
+    return True
+
+
 def decode_path_lossily(raw: str) -> str:
     """Decode a path for comparing and showing: bytes that are not UTF-8 become surrogate escapes."""
     if "%" not in raw and raw.isascii():

@@ -431,10 +431,10 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
     def get(self, request: Request) -> Response:
         """Return a listing of objects or shard ranges."""
         target = self.target(request, 4, 5)
-        self._policy(request)
         query = listing_query(request, self.context.limits.container_listing_limit)
         shape = choose_format(request)
         broker = self._broker(target)
+        self._policy(request)
         info = broker.info() if broker.exists else None
         headers = _always(info)
         overridden = is_true(request.headers.get(fields.BACKEND_OVERRIDE_DELETED))

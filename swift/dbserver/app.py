@@ -86,7 +86,10 @@ class DatabaseApp(BackendApp, Generic[B]):
     # --- finding things ---------------------------------------------------------------------------
 
     def target(self, request: Request, minimum: int, maximum: int) -> StorageTarget:
-        """Return the checked path of a request; raises ``HTTPError`` 400 and ``NotUTF8``."""
+        """Return the checked path of a request.
+
+        Raises ``HTTPError`` 400, ``UnexpectedPath`` and ``NotUTF8``.
+        """
         device, partition, *names = split_backend_path(request, minimum, maximum)
         self.context.partitions.check(partition, self.server_type)
         for name in names[:2]:
@@ -107,7 +110,7 @@ class DatabaseApp(BackendApp, Generic[B]):
     def known_broker(self, target: StorageTarget, *names: str) -> B:
         """Return the same as it was left by the last request.
 
-        Raises ``DeviceUnavailable`` and ``HTTPError`` 400.
+        Raises ``DeviceUnavailable`` and ``UnexpectedPath``.
         """
         try:
             device_path = self.context.devices.path(target.device)

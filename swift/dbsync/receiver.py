@@ -28,7 +28,7 @@ from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.platform.disk import Disk
 from swift.platform.diskhandle import DiskHandle
-from swift.runtime.backendapp import split_backend_path
+from swift.runtime.backendapp import UnexpectedPath, split_backend_path
 
 _HEX = frozenset("0123456789abcdef")
 _PIECE_BYTES = 1 << 20
@@ -92,7 +92,7 @@ class Receiver:
         device, partition, name_hash = split_backend_path(request, 3, 3)
         self._app.context.partitions.check(partition, self._app.server_type)
         if len(name_hash) != 32 or not _HEX.issuperset(name_hash):
-            raise HTTPError(400, f"Invalid path: {request.raw_path}", content_type=TEXT)
+            raise UnexpectedPath(f"Invalid path: {request.raw_path}")
         return DatabasePath(self._app.context.devices.path(device), self._app.directory, partition, name_hash)
 
     def _touch_missing(self, request: Request) -> Response:

@@ -208,7 +208,7 @@ class ContainerController(Controller):
         denied = authorize(request)
         if denied is not None:
             return denied
-        root = Response(200, headers)
+        root = Response(200, {**headers, "accept-ranges": "bytes"})
         response = cached_listing_response(request, self._forward, path, limit_max, root, shards)
         if response is not None:
             self._finish_headers(request, response)

@@ -27,7 +27,7 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 
 from swift import __version__
 from swift.base.clock import Clock, SystemClock
-from swift.base.entity import NotUTF8, normalize_path_quoting
+from swift.base.entity import NotUTF8, decode_path, is_utf8_path, normalize_path_quoting
 from swift.base.errors import DeviceUnavailable, LockTimeout, NoSpace
 from swift.base.hashing import PathHasher
 from swift.base.limits import Limits
@@ -59,6 +59,14 @@ PARTITIONS_MAX = 1 << 32
 _DIGITS_MAX = len(str(PARTITIONS_MAX))
 
 
+class UnexpectedPath(Exception):
+    """A path that no sender with this node's ring makes; ``BackendApp`` responds with 400.
+
+    If the device cannot be used, the response is 507: OpenStack Swift checks the device first. Its tools
+    wait for servers by requests such as ``GET /connect/1/2/3/4``.
+    """
+
+
 @dataclass(slots=True)
 class _RingContent:
     """Content of one ring file."""
@@ -84,7 +92,7 @@ class RingPartitions:
         self._monotonic = (clock or SystemClock()).monotonic
 
     def check(self, partition: str, ring_name: str) -> None:
-        """Raise ``HTTPError`` 400 unless the ring ``<ring_name>.ring.gz`` has that partition."""
+        """Raise ``UnexpectedPath`` unless the ring ``<ring_name>.ring.gz`` has that partition."""
         if partition.isascii() and partition.isdigit() and len(partition) <= _DIGITS_MAX:
             number = int(partition)
             if len(partition) > 1 and partition[0] == "0":
@@ -94,10 +102,10 @@ class RingPartitions:
                 return
             if number < self._ring_content(ring_name).count:
                 return
-        raise HTTPError(400, f"Invalid partition: {partition[: _DIGITS_MAX + 1]}", content_type=TEXT)
+        raise UnexpectedPath(f"Invalid partition: {partition[: _DIGITS_MAX + 1]}")
 
     def check_hash(self, partition: str, ring_name: str, name_hash: str) -> None:
-        """Raise ``HTTPError`` 400 unless a partition, which was checked, is that of a path's hash.
+        """Raise ``UnexpectedPath`` unless a partition, which was checked, is that of a path's hash.
 
         While partitions are being split, both of a path's are. Without a ring every one is taken.
         """
@@ -107,7 +115,7 @@ class RingPartitions:
         if power is not None and value >> (32 - power) == asked:
             return
         if not self._matches_partition(value, asked, self._ring_content(ring_name)):
-            raise HTTPError(400, f"Partition {partition} is not that of the path", content_type=TEXT)
+            raise UnexpectedPath(f"Partition {partition} is not that of the path")
 
     @staticmethod
     def _matches_partition(value: int, asked: int, known: _RingContent) -> bool:
@@ -175,6 +183,8 @@ class RingPartitions:
 
 
 _RELATIVE_NAMES = frozenset((".", ".."))
+
+_NOT_UTF8 = "Invalid UTF8 or contains NULL"
 
 Handler = Callable[[Request], Response]
 
@@ -313,7 +323,9 @@ class BackendApp:
         """Return the response to one request; never raises."""
         started = time.time()
         handler = self._table.get(request.method)
-        if handler is None:
+        if not is_utf8_path(request.raw_path):
+            response = error_response(412, _NOT_UTF8)
+        elif handler is None:
             response = error_response(405, headers={"allow": self._allow})
         else:
             response = self._call_handler(handler, request)
@@ -325,6 +337,11 @@ class BackendApp:
             return handler(request)
         except HTTPError as error:
             return error.response
+        except UnexpectedPath as error:
+            device = decode_path(request.raw_path).split("/", 2)[1]
+            if not self.context.devices.is_usable(device):
+                return error_response(507, drive=device)
+            return error_response(400, str(error), content_type=TEXT)
         except DeviceUnavailable as error:
             return error_response(507, drive=error.device)
         except NoSpace:
@@ -333,7 +350,7 @@ class BackendApp:
             word = "Invalid" if "x-timestamp" in request.headers else "Missing"
             return error_response(400, f"{word} X-Timestamp header", content_type=TEXT)
         except NotUTF8:
-            return error_response(412, "Invalid UTF8 or contains NULL")
+            return error_response(412, _NOT_UTF8)
         except BodyTimeout:
             return error_response(408)
         except ClientDisconnected:

@@ -37,6 +37,23 @@ def test_a_large_container_is_sharded_and_lists_the_same(sim, sharders):
     assert not sharders.log.lines or not [line for line in sharders.log.lines if line.startswith("ERROR")]
 
 
+def test_clients_see_the_same_headers_of_listings_before_and_after_a_split(sim, sharders):
+    def client_headers():
+        """Return the names that the gatekeeper lets through, of both formats of a listing."""
+        answers = [sim("GET", f"/a/c{query}") for query in ("", "?format=json")]
+        assert [answer.headers["accept-ranges"] for answer in answers] == ["bytes", "bytes"]
+        internal = ("x-backend-", "x-container-sysmeta-")
+        return [{name for name in answer.headers if not name.startswith(internal)} for answer in answers]
+
+    put(sim, *NAMES)
+    before = client_headers()
+    settle(sim, sharders)
+    assert state(sim) == "sharded"
+    sim.cache.values.clear()
+    # The first listing fills the cache, the second one is made from it.
+    assert [client_headers(), client_headers()] == [before, before]
+
+
 def test_listings_of_a_sharded_container_support_all_parameters(sim, sharders):
     names = sorted([*NAMES, *(f"d{n}/x{m}" for n in range(4) for m in range(3)), "d2", "p/ä", "p/z"])
     put(sim, *names)
