@@ -8,8 +8,9 @@ a response, and the next node, are up to the caller, which may start more while 
 ``fan_out`` is the loop of writes. Each attempt walks the shared node iterator until ``send`` returns a
 response that counts, so that a handoff replaces a failing primary. It stops when there is a quorum (plus a
 grace period for the rest), and never waits longer than the slowest attempt's own timeouts. Avoided nodes are
-used only when there can be no quorum without them: one that hangs would cost every write its timeout. Unfit
-for streaming bodies: those are sent in step by ``proxy.obj.write.copies``.
+used only when there can be no quorum without them, or when those that are used do not respond either: one
+that hangs would cost every write its timeout. Unfit for streaming bodies: those are sent in step by
+``proxy.obj.write.copies``.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Protocol, TypeVar, Unpack
 
 from swift import green
 from swift.base.calls import Ts
+from swift.cluster.health import SUSPECT_S
 from swift.cluster.placement import NodeIterator
 from swift.cluster.quorum import WriteQuorum
 from swift.cluster.transport import BackendResponse
@@ -159,17 +161,25 @@ def fan_out(
         green.spawn_detached(work, headers)
     responses: list[BackendResponse] = []
     unsent: list[HeaderMap] = []
-    for headers, response, asked_all in collect(arrivals, decider, grace_s=grace_s):
+
+    def use_avoided() -> bool:
+        """Send the unsent attempts to avoided nodes; return False: that is all that can be done."""
+        if unsent:
+            nodes.uses_avoided = True
+            for headers in unsent:
+                green.spawn_detached(work, headers)
+            arrivals.waiting += len(unsent)
+            unsent.clear()
+        return False
+
+    arrived = collect(arrivals, decider, grace_s=grace_s, pause_s=SUSPECT_S, on_quiet=use_avoided)
+    for headers, response, asked_all in arrived:
         if response is None:
             if not asked_all:
                 unsent.append(headers)
         else:
             responses.append(response)
             decider.add(response.status)
-        if unsent and (nodes.uses_avoided or not decider.is_reachable(arrivals.waiting)):
-            nodes.uses_avoided = True
-            for headers in unsent:
-                green.spawn_detached(work, headers)
-            arrivals.waiting += len(unsent)
-            unsent.clear()
+        if nodes.uses_avoided or not decider.is_reachable(arrivals.waiting):
+            use_avoided()
     return responses

@@ -70,7 +70,10 @@ class _Record:
     no_response_since: float | None = None
     last_request: float = 0.0
     probe_at: float = 0.0
+    #: Of the first request without a response.
     probe: Probe | None = None
+    #: Of the latest request.
+    latest_probe: Probe | None = None
     absent_until: float = _LONG_AGO
 
     def clear_errors(self) -> None:
@@ -125,6 +128,7 @@ class NodeHealth:
         if record.no_response_since is None or now - record.last_request > self._patience_s:
             record.no_response_since = record.probe_at = now
             record.probe = probe
+        record.latest_probe = probe
         record.last_request = now
 
     def responded(self, key: str) -> None:
@@ -211,6 +215,18 @@ class NodeHealth:
             probe = record.probe
             if self.is_probe_due(key):
                 self.send_probe(probe)
+
+    def suspect_request(self, key: str) -> None:
+        """Have a node probed whose latest request waits for ``SUSPECT_S``, whatever it has responded to.
+
+        The response to an earlier request, which came later than this one was sent, proves nothing about it.
+        """
+        record = self._records.get(key)
+        if record is not None and record.no_response_since is None:
+            record.probe_at = self._clock.monotonic()
+            record.no_response_since = record.probe_at - SUSPECT_S
+            record.probe = record.latest_probe
+        self.suspect(key)
 
     def is_avoided(self, key: str) -> bool:
         """Return True if the node is avoided."""

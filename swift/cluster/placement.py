@@ -188,6 +188,8 @@ class NodeIterator:
         self._handoffs_used = 0
         self._on_handoff = on_handoff
         self._handed_out: list[Node] = []
+        #: The next usable node, if it was looked for already.
+        self._following: Node | None = None
         #: Seconds by which a change was dated ahead of the clock of a node that refused it.
         self.clock_ahead_s = ""
         self._avoided: list[Node] = []
@@ -200,16 +202,21 @@ class NodeIterator:
     @property
     def primaries_left(self) -> Sequence[Node]:
         """Primaries that were neither returned nor deferred, in their order."""
-        return tuple(self._primaries)
+        following = self._following
+        return (*([following] if following and following.index is not None else ()), *self._primaries)
 
     def reorder(self, order: Callable[[Sequence[Node]], Sequence[Node]]) -> None:
         """Put the primaries that are left into another order."""
         self._primaries = list(order(self.primaries_left))
+        if self._following is not None and self._following.index is not None:
+            self._following = None
 
     def __next__(self) -> Node:
         if self._handed_out:
             self._refund_avoided()
-        node = self._next_usable() if self._left > 0 else None
+        node = None
+        if self._left > 0:
+            node, self._following = self._following or self._next_usable(), None
         if node is not None:
             self._left -= 1
             self._handed_out.append(node)
@@ -221,9 +228,13 @@ class NodeIterator:
         raise StopIteration
 
     def defer(self, node: Destination) -> bool:
-        """Defer a node to the last resort; return False when it was one already."""
+        """Defer a node to the last resort; return False when it was one already or no other node is left."""
         for i, handed_out in enumerate(self._handed_out):
             if handed_out.key == node.key:
+                if self._following is None:
+                    self._following = self._next_usable()
+                if self._following is None:
+                    return False
                 self._avoided.append(self._handed_out.pop(i))
                 self._left += 1
                 return True

@@ -18,7 +18,7 @@ from swift.gateway.subrequest import Forward, drained, make_subrequest, preautho
 from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap, utf8_value, wire_value, with_prefix
 from swift.http.request import Request
-from swift.http.response import Response
+from swift.http.response import HTTPError, Response
 from swift.policy.policy import Policies
 
 #: Negative responses (404, 410) are cached for this share of the positive time.
@@ -391,3 +391,13 @@ def container_info(
             record = container_record(response.status, response.headers)
             cache_info(request, key, record, _recheck_s(response.headers, "container"))
     return container_from_record(record)
+
+
+def reachable_container_info(
+    request: Request, forward: Forward, account: str, container: str
+) -> ContainerInfo:
+    """Return the info of a container; raises ``HTTPError`` 503 if no server says whether it exists."""
+    info = container_info(request, forward, account, container)
+    if info.status >= 500:
+        raise HTTPError(503)
+    return info

@@ -127,25 +127,38 @@ class Backends:
         """Return True if the node has responded to nothing for a while."""
         return self._context.health.is_unresponsive(node.key)
 
+    def is_late(self, node: Destination, exchange: Exchange) -> bool:
+        """Wait for the beginning of a response; return True if the node is unresponsive meanwhile."""
+        if exchange.wait_response_start(SUSPECT_S):
+            return False
+        self.suspect(node, is_first=True)
+        while not exchange.wait_response_start(SUSPECT_S / 4):
+            if self.is_unresponsive(node):
+                return True
+            self.suspect(node)
+        return False
+
     def fails_over(self, node: Destination, exchange: Exchange, nodes: NodeIterator) -> bool:
         """Wait for the beginning of a response; return True if the node is unresponsive and others are left.
 
-        The exchange has ended then; ``nodes`` gives the node again when there is no other.
+        The exchange has ended then; ``nodes`` gives the node again after the others.
         """
-        while not exchange.wait_response_start(SUSPECT_S):
-            if not self.is_unresponsive(node):
-                self.suspect(node)
-            elif nodes.defer(node):
-                self._context.telemetry.log.error(
-                    f"ERROR {node.key} is unresponsive for {UNRESPONSIVE_S} s; trying other nodes first"
-                )
-                exchange.abort()
-                return True
-        return False
+        if not self.is_late(node, exchange) or not nodes.defer(node):
+            return False
+        self.log_unresponsive(node)
+        exchange.abort()
+        return True
 
-    def suspect(self, node: Destination) -> None:
-        """Have a node probed, unless that was just done."""
-        self._context.health.suspect(node.key)
+    def log_unresponsive(self, node: Destination) -> None:
+        """Log that a request is sent to other nodes because one does not respond."""
+        self._context.telemetry.log.error(
+            f"ERROR {node.key} is unresponsive for {UNRESPONSIVE_S} s; trying other nodes first"
+        )
+
+    def suspect(self, node: Destination, *, is_first: bool = False) -> None:
+        """Have a node probed, unless that was just done; ``is_first`` when a request begins to be late."""
+        health = self._context.health
+        (health.suspect_request if is_first else health.suspect)(node.key)
 
     def record_ready(self, node: Destination) -> None:
         """Record that a node waits for the body, which is a response."""

@@ -1,7 +1,7 @@
 """GET and HEAD: the search for a good source among the nodes (spec: proxy.md §10).
 
-``SourceSearch`` requests nodes one after the other, or overlapping with ``concurrent_gets``, and evaluates
-their responses. It works for every kind of entity.
+``SourceSearch`` requests nodes one after the other, or overlapping with ``concurrent_gets`` and while one is
+unresponsive, and evaluates their responses. It works for every kind of entity.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from swift.base.entity import EntityPath
 from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
 from swift.base.truth import is_true
-from swift.cluster.collect import ALL_RESULTS, ResultQueue, collect
+from swift.cluster.collect import ResultQueue, Until, collect
+from swift.cluster.health import SUSPECT_S
 from swift.cluster.placement import NodeIterator
 from swift.cluster.quorum import half
 from swift.cluster.transport import (
     BackendResponse,
+    Exchange,
     NodeRequest,
     Timeouts,
     TransportError,
@@ -156,43 +158,67 @@ class SourceSearch:
     def find(self) -> tuple[BackendResponse, Node] | None:
         """Return the source to read from, or None; ``failure`` then has the response."""
         if self._settings.concurrent_gets and not self._plan.newest:
-            self._find_concurrently()
+            self._find_concurrently(self._settings.concurrency_timeout, self._primaries)
         else:
-            for node in self._nodes:
-                request = self._plan.request(node)
-                exchange = self._backends.stream(request)
-                if exchange is not None and self._backends.fails_over(node, exchange, self._nodes):
-                    continue
-                response = (
-                    None if exchange is None else self._backends.response(node, exchange, request.headers)
-                )
-                if self._process_response(node, response):
-                    break
+            self._find_in_turn()
         # A read that resumes at another node may need slow nodes.
         self._nodes.uses_slow = True
         return self.best
 
+    def _find_in_turn(self) -> None:
+        """Request one node after the other, and the rest beside one that is unresponsive."""
+        for node in self._nodes:
+            request = self._plan.request(node)
+            exchange = self._backends.stream(request)
+            if exchange is not None and self._backends.is_late(node, exchange):
+                self._backends.log_unresponsive(node)
+                self._find_concurrently(SUSPECT_S, None, (node, exchange, request.headers))
+                return
+            response = None if exchange is None else self._backends.response(node, exchange, request.headers)
+            if self._process_response(node, response):
+                return
+
     def _request(self, node: Node) -> tuple[Node, BackendResponse | None]:
         return node, self._backends.stream_response(self._plan.request(node))
 
-    def _find_concurrently(self) -> None:
-        """Keep up to one request per primary in flight, and send another every ``concurrency_timeout``."""
+    def _await_response(
+        self, node: Node, exchange: Exchange, headers: HeaderMap
+    ) -> tuple[Node, BackendResponse | None]:
+        return node, self._backends.response(node, exchange, headers)
+
+    def _find_concurrently(
+        self, pause_s: float, in_flight_max: int | None, late: tuple[Node, Exchange, HeaderMap] | None = None
+    ) -> None:
+        """Keep up to ``in_flight_max`` requests in flight, and send another every ``pause_s``.
+
+        ``late`` is a request that was sent before, to a node that does not respond.
+        """
         arrivals: ResultQueue[tuple[Node, BackendResponse | None]] = ResultQueue()
+        in_flight: list[Node] = []
 
         def request_next() -> bool:
-            node = next(self._nodes, None) if arrivals.waiting < self._primaries else None
+            has_room = in_flight_max is None or len(in_flight) < in_flight_max
+            node = next(self._nodes, None) if has_room else None
             if node is None:
                 return False
+            in_flight.append(node)
             arrivals.start(self._request, node, default=(node, None))
             return True
 
+        def is_over() -> bool:
+            # When a majority has responded, an unresponsive node would only cost a timeout.
+            return not self._nodes.uses_slow and all(map(self._backends.is_unresponsive, in_flight))
+
+        if late is not None:
+            in_flight.append(late[0])
+            arrivals.start(self._await_response, *late, default=(late[0], None))
         request_next()
-        pause_s = self._settings.concurrency_timeout
-        for node, response in collect(arrivals, ALL_RESULTS, pause_s=pause_s, on_quiet=request_next):
+        for node, response in collect(arrivals, Until(is_over), pause_s=pause_s, on_quiet=request_next):
+            in_flight.remove(node)
             if self._process_response(node, response):
-                arrivals.abandon(close_late_response)
-                return
+                break
             request_next()
+        arrivals.abandon(close_late_response)
 
     def _process_response(self, node: Node, response: BackendResponse | None) -> bool:
         """Process a response; return True when the search is over."""

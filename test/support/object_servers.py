@@ -456,7 +456,7 @@ class FragmentCluster:
     def is_unresponsive(self, to):
         return to.id in self.unresponsive
 
-    def suspect(self, to):
+    def suspect(self, to, *, is_first=False):
         self.suspected.add(to.id)
 
     def stream_response(self, request):

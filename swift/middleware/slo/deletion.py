@@ -22,7 +22,7 @@ from swift.base.entity import EntityPath
 from swift.base.hashing import PathHasher
 from swift.base.truth import is_true
 from swift.cluster.expiry import ASYNC_DELETE_TYPE, EXPIRING_ACCOUNT, deletion_task, queue_container
-from swift.gateway.info import container_info
+from swift.gateway.info import reachable_container_info
 from swift.gateway.subrequest import (
     ReportedChange,
     make_subrequest,
@@ -259,9 +259,7 @@ class ManifestDeletion:
 
     def _authorize_deletion(self, request: Request, account: str, container: str) -> None:
         """Raise ``HTTPError`` when the caller may not delete objects of a container."""
-        info = container_info(request, self._forward, account, container)
-        if info.status >= 500:
-            raise HTTPError(503)
+        info = reachable_container_info(request, self._forward, account, container)
         authorise: Callable[[Request], Response | None] | None = request.env.get(environkeys.AUTHORIZE)
         if authorise is None:
             return

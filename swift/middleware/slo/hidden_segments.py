@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 from swift.base.digits import is_digits
 from swift.base.entity import RESERVED, Entity, EntityPath
-from swift.gateway.info import ContainerInfo, container_info
+from swift.gateway.info import ContainerInfo, container_info, reachable_container_info
 from swift.gateway.subrequest import make_subrequest, open_response
 from swift.http import environkeys, fields
 from swift.http.body import BytesBody, RequestBody
@@ -283,7 +283,7 @@ class HiddenSegments:
 
     def delete_container(self, request: Request, path: EntityPath) -> Response:
         """Delete a container, then the container of its parts unless it holds parts of unfinished uploads."""
-        info = container_info(request, self._forward, path.account, str(path.container))
+        info = reachable_container_info(request, self._forward, path.account, str(path.container))
         response = self._forward(request)
         if response.is_success and "segments-container" in info.sysmeta:
             parts_path = path._replace(container=hidden_parts_container(str(path.container)))

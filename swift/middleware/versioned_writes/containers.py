@@ -9,7 +9,7 @@ from urllib.parse import quote
 from swift.base.digits import is_digits
 from swift.base.entity import Entity, EntityPath
 from swift.base.truth import is_true
-from swift.gateway.info import ContainerInfo, container_info
+from swift.gateway.info import ContainerInfo, reachable_container_info
 from swift.gateway.subrequest import make_subrequest, open_response, preauthorise
 from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
@@ -72,7 +72,7 @@ class VersionedContainers:
         value = headers.pop(VERSIONS_ENABLED_HEADER, None)
         if value is None and not headers.get("x-container-sync-to"):
             return
-        info = container_info(request, self._forward, path.account, str(path.container))
+        info = reachable_container_info(request, self._forward, path.account, str(path.container))
         if headers.get("x-container-sync-to") and get_versions_container(info):
             raise HTTPError(400, _SYNC_TO_ERROR)
         if value is None:
@@ -189,12 +189,13 @@ class VersionedContainers:
 
     def delete(self, request: Request, entity: Entity) -> Response:
         """Delete a container that has no versions left, then its hidden container."""
-        info = container_info(request, self._forward, entity.path.account, str(entity.path.container))
+        path = entity.path
+        info = reachable_container_info(request, self._forward, path.account, str(path.container))
         hidden_name = get_versions_container(info)
         authorise: Callable[[Request], Response | None] | None = request.env.get(environkeys.AUTHORIZE)
         if hidden_name is None or (authorise is not None and authorise(request) is not None):
             return self._forward(request)
-        hidden = entity.path._replace(container=hidden_name)
+        hidden = path._replace(container=hidden_name)
         with open_response(self._forward, _make_hidden_request(request, "HEAD", hidden)) as found:
             count = found.headers.get("x-container-object-count", "0") if found.is_success else "0"
             if not found.is_success and found.status != 404:

@@ -275,3 +275,18 @@ def test_absent_servers_can_be_used_again(health):
     health.mark_absent("a")
     health.forget_absent()
     assert not health.is_absent("a")
+
+
+def test_a_request_that_waits_is_probed_although_an_earlier_one_was_answered_since(health, clock):
+    probes = []
+    health.send_probe = probes.append
+    request(health, clock, probe=Probe(DEVICE, "/d/0/a", "0"))
+    request(health, clock, probe=Probe(DEVICE, "/d/0/b", "0"))
+    health.responded("a")
+    clock.advance(SUSPECT_S)
+    health.suspect_request("a")
+    assert probes == [Probe(DEVICE, "/d/0/b", "0")]
+    clock.advance(UNRESPONSIVE_S - SUSPECT_S)
+    assert health.is_unresponsive("a")
+    health.responded("a")
+    assert not health.is_unresponsive("a"), "it answered the probe"

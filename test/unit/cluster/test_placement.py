@@ -23,7 +23,12 @@ from swift.cluster.placement import (
 
 def node(number, region=1, zone=1):
     return SimpleNamespace(
-        id=number, ip=f"10.0.0.{number}", region=region, zone=zone, key=f"10.0.0.{number}:6200/sda"
+        id=number,
+        index=number,
+        ip=f"10.0.0.{number}",
+        region=region,
+        zone=zone,
+        key=f"10.0.0.{number}:6200/sda",
     )
 
 
@@ -204,6 +209,21 @@ def test_a_node_that_was_handed_out_can_be_passed_over_once(health):
     assert next(found) is first
     assert not found.defer(first)
     assert ids(found) == []
+
+
+def test_a_node_is_not_passed_over_when_no_other_is_left(health):
+    found = NodeIterator(nodes(1, 2), iter(()), health, 4)
+    first, second = found
+    assert not found.defer(first) and not found.defer(second)
+    assert ids(found) == []
+
+
+def test_the_node_that_follows_a_deferred_one_can_still_be_reordered(health):
+    found = NodeIterator(nodes(1, 2, 3), iter(nodes(4)), health, 4)
+    assert found.defer(next(found))
+    assert [node.id for node in found.primaries_left] == [2, 3]
+    found.reorder(lambda left: left[::-1])
+    assert ids(found) == [3, 2, 4, 1]
 
 
 def test_avoided_nodes_that_may_cost_a_timeout_can_be_left_out(health):

@@ -153,6 +153,7 @@ class FragmentSearch:
         #: Nodes that were sent a request and have not responded.
         self.pending: list[Node] = []
         #: Ids of the unresponsive nodes among them that were replaced by others.
+        self._suspected: set[int] = set()
         self._replaced: set[int] = set()
         self._request_count = 0
         self._alternates_left = 2 * nodes.primary_count - need
@@ -208,7 +209,8 @@ class FragmentSearch:
         """Use one more node for each that is unresponsive now; return True if others may become so."""
         unresponsive = {node.id for node in self.pending if self._backends.is_unresponsive(node)}
         for node in self.pending:
-            self._backends.suspect(node)
+            self._backends.suspect(node, is_first=node.id not in self._suspected)
+            self._suspected.add(node.id)
         for _ in unresponsive - self._replaced:
             self._request_next()
         self._replaced |= unresponsive
