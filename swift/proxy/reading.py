@@ -31,6 +31,7 @@ from swift.proxy.backend import Backends
 from swift.proxy.results import (
     best_response,
     client_headers,
+    client_response,
     has_timestamp,
     is_unreadable,
     with_deletion_time,
@@ -133,8 +134,15 @@ class FailedReads:
         return status
 
     def best(self, *, is_deleted: bool) -> Response:
-        """Return the client's response; 503 for an unreadable entity unless it ``is_deleted``."""
+        """Return the client's response.
+
+        If the entity ``is_deleted``, one node that knows it is enough, as one copy would be. Otherwise an
+        unreadable entity is 503.
+        """
         found = best_response(self.responses, len(self.responses), half(len(self.responses)))
+        if found.status >= 500 and is_deleted:
+            deletions = [r for r in self.responses if r.status in (404, 410) and has_timestamp(r.headers)]
+            found = client_response(deletions[0]) if deletions else found
         return (
             error_response(503) if found.status == 404 and self._is_unreadable and not is_deleted else found
         )

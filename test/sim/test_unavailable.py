@@ -138,6 +138,20 @@ def test_a_deletion_counts_when_one_primary_had_the_object_and_handoffs_keep_its
         assert b"name" not in sim("GET", "/a/c?format=json").body
 
 
+def test_a_deletion_without_the_primaries_that_have_the_object_is_not_undone_when_they_return(make_sim):
+    sim = make_sim(log_handoffs=False)
+    sim.policy = 0
+    sim("PUT", "/a/c")
+    first, *others = sim.primaries("object", "a", "c", "o", policy=0)
+    with sim.refusing("object", first):
+        assert sim("PUT", "/a/c/o", {}, b"body").status == 201
+    with sim.refusing("object", *others):
+        assert sim("DELETE", "/a/c/o").status in (204, 404)
+    with unavailable(sim, "refused", "object", "a", "c", "o"):
+        assert sim("GET", "/a/c/o").status == 404, "a handoff has the tombstone"
+    assert sim("GET", "/a/c/o", {"x-newest": "true"}).status == 404
+
+
 def test_a_deletion_that_no_primary_got_holds_on_handoffs(sim, how):
     with unavailable(sim, how, "object", "a", "c", "o"):
         status = sim("DELETE", "/a/c/o").status

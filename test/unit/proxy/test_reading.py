@@ -180,6 +180,14 @@ def test_handoffs_that_never_heard_of_it_do_not_say_that_it_is_not_there():
     assert looked.failure().status == 503
 
 
+def test_one_tombstone_is_enough_when_no_other_node_has_anything_to_say():
+    """OpenStack Swift's response; the handoff would also do if it had the object."""
+    looked, number, _ = search(None, None, None, missing(5), missing(), handoffs=2)
+    response = looked.failure()
+    assert (number, response.status) == (None, 404)
+    assert response.headers["x-backend-timestamp"] == "0000000005.00000"
+
+
 def test_a_container_that_was_only_ever_deleted_is_no_answer():
     nothing = BackendResponse(204, {"x-put-timestamp": "0"}, stream=Body(b""))
     assert search(nothing, nothing)[1] is None
