@@ -7,8 +7,9 @@ from collections import Counter
 
 import pytest
 
+from swift.base.timestamp import Timestamp
 from test.support.daemons import Sharders, put, rows, settle, shards, state
-from test.support.sim import MemoryCache
+from test.support.sim import MemoryCache, node_port
 
 NAMES = [f"o{number:02d}" for number in range(30)]
 #: Shards of fewer rows than this shrink, all of them at once; tombstones count until they are reclaimed.
@@ -80,6 +81,42 @@ def test_an_empty_sharded_container_can_be_deleted(sim, split):
     assert sim("DELETE", "/a/c").status == 204
     split.run(**FEW)
     assert sim("GET", "/a/c").status == 404
+
+
+def put_row(sim, path, timestamp):
+    """Send a row to all replicas of a container as the object updater does; return where it is redirected."""
+    account, container, _name = path.split("/", 3)[1:]
+    part = sim.context.rings.container.view().partition_of(sim.hasher.digest(account, container))
+    headers = {"x-timestamp": timestamp, "x-size": "1", "x-etag": "e", "x-content-type": "t/p"}
+    headers |= {"x-backend-accept-redirect": "true", "x-backend-accept-quoted-location": "true"}
+    answers = [
+        sim.transport.request_of(
+            node_port("container", node), "PUT", f"/sdb{node}/{part}{path}", dict(headers)
+        )
+        for node in sim.primaries("container", account, container)
+    ]
+    assert len({answer.status for answer in answers}) == 1
+    return answers[0].headers.get("location")
+
+
+def test_a_row_that_arrives_late_revives_a_merged_and_deleted_container(sim, split):
+    shard = put_row(sim, "/a/c/late", "1500000000.00000")
+    assert shard.startswith("/.shards_a/")
+    written_at = Timestamp.now().internal
+    for name in NAMES:
+        assert sim("DELETE", f"/a/c/{name}").status == 204
+    for _ in range(4):
+        split.run(**FEW)
+        sim.cache.values.clear()
+    assert sim("DELETE", "/a/c").status == 204
+    assert sim("GET", "/a/c").status == 404
+    # The object's server has saved the row for the shard, which is merged now.
+    assert put_row(sim, shard, written_at) == "/a/c/late"
+    assert put_row(sim, "/a/c/late", written_at) is None
+    for _ in range(3):
+        sim.cache.values.clear()
+        assert rows(sim) == ["late"]
+        split.run(**FEW)
 
 
 @pytest.mark.long
