@@ -225,7 +225,18 @@ def delete(work: ShardRangesCommand) -> int:
     return _remove(work)
 
 
+def _lacks_own_range(work: ShardRangesCommand) -> bool:
+    """Print a warning and return True for a shard whose bounds are unknown."""
+    if work.stored_own is not None or work.broker.read(work.broker.is_root):
+        return False
+    print("WARNING: shard container missing own shard range.")
+    print("Aborting.")
+    return True
+
+
 def _replace(work: ShardRangesCommand, cuts: list[Cut]) -> int:
+    if _lacks_own_range(work):
+        return BAD_ARGUMENTS
     problems = _problems(cuts, work.own)
     if problems:
         return _print_problems(problems)
@@ -274,6 +285,8 @@ def merge(work: ShardRangesCommand) -> int:
 
 def enable(work: ShardRangesCommand) -> int:
     """Have the sharder begin."""
+    if _lacks_own_range(work):
+        return BAD_ARGUMENTS
     own = work.own
     problems = _problems(work.ranges(), own)
     if problems:
@@ -355,13 +368,16 @@ def repair(work: ShardRangesCommand) -> int:
         print("WARNING: Shard containers cannot be repaired.")
         print("This command should be used on a root container.")
         return FAILED
+    if not args.gaps and not work.ranges():
+        print("No shards found, nothing to do.")
+        return DONE
     if args.gaps:
         verdict = overlaps.gaps(work.ranges(), work.now, max_expanding=args.max_expanding or -1)
     else:
         verdict = overlaps.overlaps(
             work.ranges(), work.now, min_age_s=args.min_shard_age, verbose=args.verbose
         )
-    if not verdict.changes:
+    if not verdict.changes and not verdict.needs_consent:
         return DONE if verdict.is_fit else FAILED
     if not _has_consent(work, _APPLY):
         print("No changes applied")
@@ -546,7 +562,8 @@ def _change(args: argparse.Namespace, settings: ContainerSharderSettings) -> int
             return FAILED
         code = _run(broker, args, settings)
         path = os.path.abspath(args.path_to_file)
-        if code == DONE and args.command not in READ_COMMANDS and place.directory != os.path.dirname(path):
+        if code != QUIT and args.command not in READ_COMMANDS and place.directory != os.path.dirname(path):
+            # Ranges may be injected before the command fails to enable sharding.
             _write_back(place, path)
         return code
 

@@ -58,6 +58,8 @@ class Schedule:
     bytes_per_second: float = 0.0
     #: Seconds without a unit, a byte or a count after which a pass continues without a share; 0: never.
     stall_s: float = 3600.0
+    #: Runs for some devices or partitions only report to recon as well.
+    reports_selections: bool = False
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,7 @@ class Runner:
         forks: bool | None = None,
         is_limited: bool = False,
     ):
-        """``is_limited`` runs do a part only: they neither report to recon nor resume earlier passes."""
+        """``is_limited`` runs do a part: they resume no pass, and do not report to recon by default."""
         self._task = task
         self._schedule = schedule
         self._telemetry = telemetry
@@ -204,7 +206,7 @@ class Runner:
         if self._is_told:
             self._is_told = False
             facts = {**facts, _PROGRESS: {self._task.name: {}}}
-        if not self._is_limited:
+        if not self._is_limited or self._schedule.reports_selections:
             self._recon.dump(facts)
         self._metrics_file.write()
 

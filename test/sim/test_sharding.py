@@ -2,9 +2,11 @@
 
 import json
 import random
+from dataclasses import replace
 
 import pytest
 
+from swift.base.shardrange import ShardRange
 from swift.base.timestamp import Timestamp
 from test.support.daemons import Sharders, put, rows, settle, shards, state
 from test.support.sim import node_port
@@ -250,3 +252,30 @@ def test_a_split_that_takes_long_and_shards_that_leave_gaps_are_warned_about(sim
     said = [line for line in sharders.log.lines if "missing range(s)" in line]
     assert len(said) == 3
     assert f"missing range(s): {gone['lower']}-{gone['upper']}" in said[0]
+
+
+def test_a_filled_gap_takes_new_names_and_not_those_of_the_deleted_shard(sim, sharders):
+    """The listing is OpenStack Swift's after ``swift-manage-shard-ranges repair --gaps``."""
+    put(sim, *NAMES)
+    settle(sim, sharders)
+    ranges = [ShardRange.from_mapping(item) for item in shards(sim)]
+    now = Timestamp.now().internal
+    gone, filler = replace(ranges[1], deleted=True, timestamp=now), replace(ranges[2], timestamp=now)
+    filler = replace(filler, lower=gone.lower)
+    body = json.dumps([gone.as_dict(), filler.as_dict()]).encode()
+    for node in sim.primaries("container", "a", "c"):
+        answer = sim.transport.request_of(
+            node_port("container", node),
+            "PUT",
+            f"/sdb{node}/{part_of(sim)}/a/c",
+            {"x-timestamp": now, "x-backend-record-type": "shard", "content-length": str(len(body))},
+            body,
+        )
+        assert answer.status in (201, 202)
+    sim.cache.values.clear()
+    new = f"{gone.lower}x"
+    assert gone.includes(new)
+    put(sim, new)
+    settle(sim, sharders, auto_shard=False)
+    left = [name for name in NAMES if not gone.includes(name)]
+    assert rows(sim) == sorted([*left, new])

@@ -22,6 +22,8 @@ class RepairVerdict:
 
     is_fit: bool
     changes: list[ShardRange]
+    #: The operator is asked although no range can be changed, as OpenStack Swift's command does.
+    needs_consent: bool = False
 
 
 def _both(donors: Sequence[ShardRange], acceptors: Sequence[ShardRange]) -> str:
@@ -132,4 +134,4 @@ def gaps(ranges: Sequence[ShardRange], now: Timestamp, *, max_expanding: int) ->
         "gaps. If necessary, abort this change \nand stop any auto-sharding processes before repeating this "
         "command.\n"
     )
-    return RepairVerdict(bool(changes), list(changes.values()))
+    return RepairVerdict(True, list(changes.values()), needs_consent=True)

@@ -130,7 +130,9 @@ class ShardingSession:
         found = self._roots.auditing_ranges(self._root, own)
         news = [item for item in found if item.name == self._broker.own_name]
         for item in news:
-            if Timestamp(item.state_timestamp) > Timestamp(own.state_timestamp) or item.deleted:
+            # Newer bounds have a newer timestamp: the shard is to fill a gap.
+            is_newer = Timestamp(item.timestamp) > Timestamp(own.timestamp)
+            if is_newer or Timestamp(item.state_timestamp) > Timestamp(own.state_timestamp) or item.deleted:
                 self._merge(item)
         own = self._own()
         if own.state in (State.SHRINKING, State.SHRUNK):
@@ -166,7 +168,9 @@ class ShardingSession:
     def _move_misplaced(self) -> None:
         """Rows of this container that belong to shards, or to neighbours, go there."""
         own, state = self._own(), self._broker.info().db_state
-        is_split = len(self._broker.databases) > 1 or state == SHARDED or own.deleted
+        # The rows of a shard whose range was deleted by hand stay here, as with OpenStack Swift's sharder.
+        has_given_up = own.deleted and own.state in (State.SHARDED, State.SHRINKING, State.SHRUNK)
+        is_split = len(self._broker.databases) > 1 or state == SHARDED or has_given_up
         is_bounded = bool(own.lower or own.upper)
         if not is_split and not is_bounded:
             return

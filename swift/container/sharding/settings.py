@@ -81,7 +81,13 @@ class ContainerSharderSettings(Settings):
     @property
     def schedule(self) -> Schedule:
         """The same for the runner."""
-        return Schedule(self.interval, self.databases_per_second, report_interval_s=self.stats_interval)
+        # OpenStack Swift's sharder reports runs with ``--partitions``, too.
+        return Schedule(
+            self.interval,
+            self.databases_per_second,
+            report_interval_s=self.stats_interval,
+            reports_selections=True,
+        )
 
     @property
     def shard_rows(self) -> int:

@@ -10,7 +10,7 @@ from hashlib import md5
 
 import pytest
 
-from swift.base.shardrange import State
+from swift.base.shardrange import ShardRange, State
 from swift.base.timestamp import Timestamp
 from swift.cli.manage_shard_ranges import main
 from swift.container.broker import ContainerBroker
@@ -322,3 +322,60 @@ def test_gaps_are_filled_by_active_neighbours(bench):
     assert (
         "\n      objects:        10, tombstones:         0, lower: ''\n" in bench("repair", "--gaps", "-n")[1]
     )
+
+
+# The following exit codes and outputs are OpenStack Swift's 2.38.3, recorded for databases in each state.
+
+
+def merge_own(bench, state):
+    broker = ContainerBroker(bench.place, Engine(), "AUTH_test", "c")
+    broker.refresh()
+    stamp = Timestamp("1795000001").internal
+    epoch = stamp if state not in (State.FOUND, State.CREATED, State.CLEAVED, State.ACTIVE) else None
+    broker.merge_shard_ranges(
+        [ShardRange("AUTH_test/c", stamp, state=state, state_timestamp=stamp, epoch=epoch)]
+    )
+    broker.close()
+
+
+@pytest.mark.parametrize("state", [s for s in State if s not in (State.ACTIVE, State.SHARDING)])
+def test_ranges_are_injected_in_every_state_although_sharding_is_not_enabled(bench, state):
+    merge_own(bench, state)
+    code, out, _err = bench("find_and_replace", "4", "--enable")
+    assert (code, len(bench.ranges())) == (1, 3)
+    assert f"WARNING: container in state {state.name.lower()} (should be active or sharding)." in out
+
+
+def test_a_copy_keeps_what_was_injected_before_sharding_was_not_enabled(bench, capsys):
+    merge_own(bench, State.CLEAVED)
+    copy = shutil.copy(bench.path, bench.root / "copy.db")
+    assert main([str(copy), "find_and_replace", "4", "--enable"]) == 1
+    capsys.readouterr()
+    assert main([str(copy), "show"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 3
+
+
+@pytest.mark.parametrize("words", [("enable",), ("find_and_replace", "4", "--force", "--enable")])
+def test_a_shard_without_own_range_is_refused(bench, words):
+    broker = ContainerBroker(bench.place, Engine(), "AUTH_test", "c")
+    broker.refresh()
+    name, stamp = "X-Container-Sysmeta-Shard-Quoted-Root", Timestamp("1795000001").internal
+    broker.update_metadata({name: ("AUTH_test/root", stamp)})
+    broker.close()
+    code, out, _err = bench(*words)
+    assert (code, out) == (2, "WARNING: shard container missing own shard range.\nAborting.\n")
+    assert bench.ranges() == []
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "last"),
+    [
+        (("repair", "--yes"), 0, "No shards found, nothing to do."),
+        (("repair", "--gaps", "--yes"), 0, "Run container-sharder on all nodes to fill gaps."),
+        (("repair", "--gaps", "--dry-run"), 3, "No changes applied"),
+        (("compact", "--yes"), 1, "WARNING: Container is not yet sharded so cannot be compacted."),
+    ],
+)
+def test_a_container_without_shards_has_nothing_to_repair(bench, words, code, last):
+    got, out, _err = bench(*words)
+    assert (got, out.splitlines()[-1]) == (code, last)

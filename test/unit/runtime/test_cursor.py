@@ -5,6 +5,7 @@ import os
 import pytest
 
 from swift.base.clock import ManualClock
+from swift.container.sharding.settings import ContainerSharderSettings
 from swift.runtime.cursor import SAVED_EVERY_S, Cursor, cursor_path
 from swift.runtime.daemon import Runner, Schedule
 from swift.runtime.selection import Selection
@@ -103,6 +104,13 @@ def test_a_limited_run_leaves_cursors_and_recon_alone(tmp_path):
     assert by_hand.done == list(range(10))
     assert sorted(path.read_text() for path in (tmp_path / "recon").glob("*.cursors/*")) == before
     assert rig.recon("object").read() == {}
+
+
+def test_a_limited_run_reports_to_recon_where_the_daemon_asks_for_it(tmp_path):
+    rig = DaemonFixture(tmp_path)
+    assert rig.runner(Counting(rig), Schedule(30.0, reports_selections=True), is_limited=True).run_once()
+    assert rig.recon("object").read()
+    assert ContainerSharderSettings().schedule.reports_selections
 
 
 def test_a_selection_names_devices_partitions_and_policies():

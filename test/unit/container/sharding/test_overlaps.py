@@ -82,12 +82,12 @@ def test_every_gap_is_covered_by_the_expansions(capsys):
 
 def test_not_more_shards_are_expanded_than_allowed(capsys):
     assert len(gaps(HOLED, NOW, max_expanding=1).changes) == 1
-    assert not gaps(HOLED, NOW, max_expanding=0).is_fit
+    assert gaps(HOLED, NOW, max_expanding=0).changes == []
 
 
 def test_a_gap_between_shards_that_do_not_take_writes_stays(capsys):
     verdict = gaps([replace(item, state=State.CREATED) for item in HOLED], NOW, max_expanding=-1)
-    assert not verdict.is_fit and verdict.changes == []
+    assert verdict.needs_consent and verdict.changes == []
     assert "cannot fix gap: non-ACTIVE neighbors" in capsys.readouterr().out
 
 
