@@ -156,7 +156,8 @@ def decode_checksum(algorithm: Algorithm, text: str) -> bytes | None:
         digest = b64decode(text, validate=True)
     except ValueError:
         return None
-    return digest if len(digest) == algorithm.size else None
+    is_canonical = b64encode(digest).decode("ascii") == text
+    return digest if is_canonical and len(digest) == algorithm.size else None
 
 
 def find_algorithm(name: str) -> Algorithm:

@@ -23,7 +23,7 @@ from swift.s3.api.checksums import (
     parse_declared_checksum,
 )
 from swift.s3.auth.chunked import ChunkedPayload
-from swift.s3.auth.claim import STREAMING_PREFIX, UNSIGNED_PAYLOAD, Claim
+from swift.s3.auth.claim import STREAMING_PREFIX, UNSIGNED_PAYLOAD, Claim, is_sha256
 from swift.s3.errors import RejectedBody, S3Error
 
 _READ_BYTES = 65536
@@ -32,10 +32,14 @@ _PREREAD_BYTES_MAX = 65536
 
 
 class VerifiedBody(WrappedRequestBody):
-    """A body that is verified against a SHA-256, a checksum or both; raises ``RejectedBody``."""
+    """A body that is verified against a SHA-256, a checksum or both; raises ``RejectedBody``.
+
+    ``content_md5`` is looked at before a SHA-256 that is none, which rejects the body in any case.
+    """
 
     __slots__ = (
         "_sha256_check",
+        "_md5_check",
         "_declared",
         "_running_checksum",
         "_received_bytes",
@@ -43,8 +47,18 @@ class VerifiedBody(WrappedRequestBody):
         "checksum",
     )
 
-    def __init__(self, source: RequestBody, digest: str | None, declared: DeclaredChecksum | None):
+    def __init__(
+        self,
+        source: RequestBody,
+        digest: str | None,
+        declared: DeclaredChecksum | None,
+        content_md5: str | None = None,
+    ):
         super().__init__(source)
+        is_hash = digest is None or is_sha256(digest)
+        self._md5_check = (
+            None if is_hash or content_md5 is None else (md5(usedforsecurity=False), content_md5)
+        )
         self._sha256_check = None if digest is None else (sha256(), digest)
         self._declared = declared
         self._running_checksum: RunningChecksum | None = (
@@ -76,6 +90,8 @@ class VerifiedBody(WrappedRequestBody):
             self._received_bytes += len(data)
             if self._sha256_check is not None:
                 self._sha256_check[0].update(data)
+            if self._md5_check is not None:
+                self._md5_check[0].update(data)
             if self._running_checksum is not None:
                 self._running_checksum.update(data)
             if self._received_bytes == self.length:
@@ -87,9 +103,11 @@ class VerifiedBody(WrappedRequestBody):
         if self._is_verified:
             return
         self._is_verified = True
+        if self._md5_check is not None and self._md5_check[0].hexdigest() != self._md5_check[1]:
+            raise RejectedBody(S3Error("BadDigest"))
         if self._sha256_check is not None:
             running, expected = self._sha256_check
-            if not hmac.compare_digest(running.hexdigest(), expected):
+            if not hmac.compare_digest(running.hexdigest().encode(), expected.encode("latin-1", "replace")):
                 details = {
                     "ClientComputedContentSHA256": expected,
                     "S3ComputedContentSHA256": running.hexdigest(),
@@ -203,13 +221,13 @@ def make_upload(
         if claim.content_sha256 and claim.content_sha256 != UNSIGNED_PAYLOAD and body is source
         else None
     )
+    etag = parse_content_md5(headers)
     if digest is not None or declared is not None:
-        body = VerifiedBody(body, digest, declared)
+        body = VerifiedBody(body, digest, declared, etag)
     if body.length is None:
         sent["transfer-encoding"] = "chunked"
     else:
         sent["content-length"] = str(body.length)
-    etag = parse_content_md5(headers)
     if etag is not None:
         sent["etag"] = etag
     if stored is not declared and stored is not None and isinstance(body, VerifiedBody):

@@ -30,7 +30,6 @@ _TRAILER_ALGORITHM = "AWS4-HMAC-SHA256-TRAILER"
 _EMPTY_SHA256 = sha256(b"").hexdigest()
 _TRAILER_SIGNATURE = "x-amz-trailer-signature"
 _match_chunk_head = re.compile(rb"[ \t]*([0-9a-fA-F]{1,12})[ \t]*(?:;(.*))?").fullmatch
-_is_signature = re.compile(r"[0-9a-fA-F]{64}").fullmatch
 
 
 class ChunkedPayload(WrappedRequestBody):
@@ -142,8 +141,9 @@ class ChunkedPayload(WrappedRequestBody):
         if expected is None:
             text = "The chunks of a body can only be checked by who knows the secret key."
             raise RejectedBody(S3Error("NotImplemented", text))
-        if not hmac.compare_digest(expected, self._chunk_signature):
-            raise RejectedBody(S3Error("SignatureDoesNotMatch", reason="chunk"))
+        if not hmac.compare_digest(expected.encode("ascii"), self._chunk_signature.encode("latin-1")):
+            details = {"AWSAccessKeyId": self._claim.access_key}
+            raise RejectedBody(S3Error("SignatureDoesNotMatch", details=details, reason="chunk"))
         self._previous_signature = self._chunk_signature
 
     def _read_trailers(self) -> None:
@@ -187,7 +187,8 @@ class ChunkedPayload(WrappedRequestBody):
             or expected is None
             or not hmac.compare_digest(expected.encode("ascii"), stated.lower().encode("latin-1"))
         ):
-            raise RejectedBody(S3Error("SignatureDoesNotMatch", reason="trailer"))
+            details = {"AWSAccessKeyId": self._claim.access_key}
+            raise RejectedBody(S3Error("SignatureDoesNotMatch", details=details, reason="trailer"))
 
     # bytes
 
@@ -229,8 +230,12 @@ def _incomplete_body(text: str) -> RejectedBody:
 
 
 def _parse_chunk_signature(extension: bytes) -> str:
-    """Return the signature in the extension of a chunk's head; raise ``RejectedBody``."""
+    """Return the signature in the extension of a chunk's head; raise ``RejectedBody``.
+
+    One that is blank, doubled or followed by other parameters makes the framing malformed.
+    """
     name, _, value = extension.decode("latin-1").partition("=")
-    if name.strip() != "chunk-signature" or _is_signature(value.strip()) is None:
-        raise RejectedBody(S3Error("SignatureDoesNotMatch", reason="chunk"))
-    return value.strip().lower()
+    value = value.strip()
+    if name.strip() != "chunk-signature" or not value or ";" in value:
+        raise _incomplete_body(_TERMINATED_TEXT)
+    return value.lower()

@@ -261,9 +261,19 @@ class ClaimV4(Claim):
         return {**super().condition_values(now), "s3:signatureversion": "AWS4-HMAC-SHA256", **age}
 
 
-def validate_content_sha256(value: str) -> str:
-    """Return the value of x-amz-content-sha256; raise ``S3Error`` if it is invalid."""
+def is_sha256(value: str) -> bool:
+    """Return True for a SHA-256 in hex."""
+    return _is_sha256(value) is not None
+
+
+def validate_content_sha256(value: str, *, may_be_any: bool = False) -> str:
+    """Return the value of x-amz-content-sha256; raise ``S3Error`` if it is invalid.
+
+    With ``may_be_any`` another text is kept, for version 2 and presigned URLs: no body has that hash.
+    """
     if _is_sha256(value) or value == UNSIGNED_PAYLOAD or value in _STREAMS:
+        return value
+    if may_be_any and not value.startswith(STREAMING_PREFIX):
         return value
     if value in _ASYMMETRIC_STREAMS:
         raise S3Error("NotImplemented", f"{value} is not implemented.")

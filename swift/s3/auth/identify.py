@@ -23,7 +23,7 @@ def is_signed(request: Request) -> bool:
 
 
 def _is_v4_presigned(params: Mapping[str, str]) -> bool:
-    return "X-Amz-Credential" in params or "X-Amz-Signature" in params
+    return any(name in params for name in ("X-Amz-Credential", "X-Amz-Signature", "X-Amz-Algorithm"))
 
 
 def claim_from_request(request: Request, host_bucket: str, settings: S3Settings, now: float) -> Claim:

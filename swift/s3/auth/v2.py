@@ -108,7 +108,7 @@ def _content_sha256(request: Request) -> str:
     value = request.headers.get("x-amz-content-sha256")
     if value is None or request.method in ("GET", "HEAD"):
         return ""
-    content_sha256 = validate_content_sha256(value)
+    content_sha256 = validate_content_sha256(value, may_be_any=True)
     if content_sha256 in (SIGNED_CHUNKS, SIGNED_CHUNKS_TRAILER):
         raise S3Error("InvalidRequest", "Signed chunks need a signature of version 4.")
     return content_sha256

@@ -19,7 +19,6 @@ from swift.s3.auth.claim import (
     add_headers_from_query,
     amz_date_of_request,
     iso_time,
-    missing_date_error,
     parse_amz_date,
     validate_clock_skew,
     validate_content_sha256,
@@ -29,17 +28,15 @@ from swift.s3.settings import S3Settings
 
 ALGORITHM = "AWS4-HMAC-SHA256"
 EXPIRES_MAX_S = 604800
-#: Headers that must be signed where they are sent: with them a stolen signature would do other things.
-_SIGNED_PREFIXES = ("x-amz-copy", "x-amz-acl", "x-amz-grant", "x-amz-meta-", "x-amz-tagging", "x-amz-object-")
-_SIGNED_NAMES = frozenset(
-    (
-        *("x-amz-metadata-directive", "x-amz-storage-class", "x-amz-website-redirect-location"),
-        *("x-amz-mfa", "x-amz-bypass-governance-retention", "x-amz-server-side-encryption"),
-    )
-)
 _CONTENT_SHA256 = "x-amz-content-sha256"
-#: Headers that the holder of a link may add: the signature covers the first, the others have no effect.
-_UNSIGNED_IN_PRESIGNED = frozenset((_CONTENT_SHA256, "x-amz-date", "x-amz-user-agent"))
+#: The parameters of a presigned URL.
+_QUERY_PARAMETERS = (
+    *("X-Amz-Algorithm", "X-Amz-Credential", "X-Amz-Signature"),
+    *("X-Amz-Date", "X-Amz-SignedHeaders", "X-Amz-Expires"),
+)
+#: With any other header of S3 a stolen signature would do other things. The signature covers the first two;
+#: the others have no effect, and CloudFront adds the last one.
+_MAY_BE_UNSIGNED = frozenset((_CONTENT_SHA256, "x-amz-date", "x-amz-user-agent", "x-amz-cf-id"))
 _is_plain_path = re.compile(r"[A-Za-z0-9_.~/-]*").fullmatch
 _is_plain_query = re.compile(r"[A-Za-z0-9_.~=&-]*").fullmatch
 _collapse_spaces = re.compile(r"\s{2,}").sub
@@ -80,23 +77,22 @@ def claim_from_header(request: Request, value: str, settings: S3Settings, now: f
 def claim_from_query(request: Request, settings: S3Settings, now: float) -> ClaimV4:
     """Return the claim of a presigned URL; raise ``S3Error``."""
     params = request.params
-    algorithm = params.get("X-Amz-Algorithm", "")
-    if algorithm != ALGORITHM:
-        details = {"ArgumentName": "X-Amz-Algorithm", "ArgumentValue": algorithm}
-        raise S3Error("InvalidArgument", details=details)
-    stamp = params.get("X-Amz-Date", "")
+    missing = [name for name in _QUERY_PARAMETERS if not params.get(name)]
+    if missing:
+        text = f"Query-string authentication version 4 requires {', '.join(_QUERY_PARAMETERS)}; missing: "
+        raise S3Error(_QUERY_ERRORS.code, text + ", ".join(missing), reason="invalid_query_auth")
+    if params["X-Amz-Algorithm"] != ALGORITHM:
+        raise S3Error(_QUERY_ERRORS.code, f'X-Amz-Algorithm only supports "{ALGORITHM}"')
+    stamp = params["X-Amz-Date"]
     seconds = parse_amz_date(stamp)
     if seconds is None:
-        raise missing_date_error()
-    if not params.get("X-Amz-Signature") or "X-Amz-Expires" not in params:
-        raise S3Error("AccessDenied", reason="invalid_query_auth")
-    credential = parse_credential(params.get("X-Amz-Credential", ""), stamp, settings, _QUERY_ERRORS)
-    if "X-Amz-SignedHeaders" not in params:
-        raise S3Error(_HEADER_ERRORS.code)
+        text = "X-Amz-Date must be in the ISO8601 Long Format \"yyyyMMdd'T'HHmmss'Z'\""
+        raise S3Error(_QUERY_ERRORS.code, text, reason="invalid_date")
+    credential = parse_credential(params["X-Amz-Credential"], stamp, settings, _QUERY_ERRORS)
     _validate_expiry(params["X-Amz-Expires"], seconds, now, settings)
     signed = params["X-Amz-SignedHeaders"].split(";")
     content_sha256 = _presigned_content_sha256(request, signed)
-    _validate_signed_headers(request.headers, signed, is_link=True)
+    _validate_signed_headers(request.headers, signed)
     query = "&".join(
         pair for pair in request.query.split("&") if unquote_plus(pair.partition("=")[0]) != "X-Amz-Signature"
     )
@@ -123,7 +119,7 @@ def _presigned_content_sha256(request: Request, signed: Sequence[str]) -> str:
         value = value if _CONTENT_SHA256 in signed else None
     else:
         value = request.params.get("X-Amz-Content-SHA256") or value
-    return UNSIGNED_PAYLOAD if value is None else validate_content_sha256(value)
+    return UNSIGNED_PAYLOAD if value is None else validate_content_sha256(value, may_be_any=True)
 
 
 def _parse_authorization(text: str) -> dict[str, str]:
@@ -133,10 +129,13 @@ def _parse_authorization(text: str) -> dict[str, str]:
         name, equals, value = item.strip().partition("=")
         if equals:
             fields[name] = value
-    if not fields.get("Credential") or not fields.get("Signature"):
-        raise S3Error("AccessDenied", reason="invalid_header_auth")
-    if not fields.get("SignedHeaders"):
-        raise S3Error(_HEADER_ERRORS.code, reason="missing")
+        elif item.strip():
+            raise _HEADER_ERRORS.make(
+                f'the component "{item.strip()}" has no value.', reason="invalid_header_auth"
+            )
+    for name in ("Credential", "SignedHeaders", "Signature"):
+        if not fields.get(name):
+            raise _HEADER_ERRORS.make(f"missing {name}.", reason="invalid_header_auth")
     return fields
 
 
@@ -145,8 +144,6 @@ class CredentialErrors(NamedTuple):
 
     code: str
     prefix: str
-    #: The error code for text that is not a credential.
-    malformed_code: str
 
     def make(self, text: str, *, reason: str = "", **details: str) -> S3Error:
         """Return the error for an invalid credential."""
@@ -154,13 +151,11 @@ class CredentialErrors(NamedTuple):
         return S3Error(self.code, start + text, details=details, reason=reason)
 
 
-_HEADER_ERRORS = CredentialErrors(
-    "AuthorizationHeaderMalformed", "The authorization header is malformed", "AccessDenied"
-)
+_HEADER_ERRORS = CredentialErrors("AuthorizationHeaderMalformed", "The authorization header is malformed")
 _QUERY_ERRORS = CredentialErrors(
-    "AuthorizationQueryParametersError", "Error parsing the X-Amz-Credential parameter", "AccessDenied"
+    "AuthorizationQueryParametersError", "Error parsing the X-Amz-Credential parameter"
 )
-FORM_ERRORS = CredentialErrors("InvalidArgument", "", "InvalidArgument")
+FORM_ERRORS = CredentialErrors("InvalidArgument", "")
 
 
 def parse_credential(text: str, stamp: str, settings: S3Settings, place: CredentialErrors) -> Credential:
@@ -172,7 +167,8 @@ def parse_credential(text: str, stamp: str, settings: S3Settings, place: Credent
 def _parse_credential(text: str, day: str, location: str, place: CredentialErrors) -> Credential:
     parts = utf8_value(text).split("/")
     if len(parts) != 5 or not parts[0]:
-        raise S3Error(place.malformed_code, reason="invalid_credential")
+        text = 'the Credential is mal-formed; expecting "<YOUR-AKID>/YYYYMMDD/REGION/SERVICE/aws4_request".'
+        raise place.make(text, reason="invalid_credential")
     access_key, date, region, service, end = parts
     if end != "aws4_request":
         raise place.make(f'incorrect terminal "{end}". This endpoint uses "aws4_request".')
@@ -208,16 +204,12 @@ def _validate_expiry(text: str, seconds: int, now: float, settings: S3Settings) 
         raise S3Error("AccessDenied", "Request is not yet valid", reason="not_yet_valid")
 
 
-def _validate_signed_headers(
-    headers: Mapping[str, str], signed: Sequence[str], *, is_link: bool = False
-) -> None:
-    """Raise ``S3Error`` for unsigned headers that must be signed: of a link all that S3 interprets."""
+def _validate_signed_headers(headers: Mapping[str, str], signed: Sequence[str]) -> None:
+    """Raise ``S3Error`` for unsigned headers that must be signed: the host and all that S3 interprets."""
     missing = [
         name
         for name in headers
-        if name.startswith("x-amz-")
-        and name not in signed
-        and (is_link and name not in _UNSIGNED_IN_PRESIGNED or _must_be_signed(name))
+        if name.startswith("x-amz-") and name not in signed and name not in _MAY_BE_UNSIGNED
     ]
     if "host" not in signed:
         missing.append("host")
@@ -229,10 +221,6 @@ def _validate_signed_headers(
             details={"HeadersNotSigned": ", ".join(sorted(missing))},
             reason="headers_not_signed",
         )
-
-
-def _must_be_signed(name: str) -> bool:
-    return name.startswith(_SIGNED_PREFIXES) or name in _SIGNED_NAMES
 
 
 def canonical_query(query: str) -> str:

@@ -168,9 +168,28 @@ def test_an_extension_of_an_unsigned_chunk_is_ignored(head):
     assert body_of(head + b"\r\ndata\r\n0\r\n\r\n", 4, UNSIGNED_TRAILER).read() == b"data"
 
 
-@pytest.mark.parametrize("extension", [b"", b"x=1", b"chunk-signature=0", b"CHUNK-SIGNATURE=" + b"0" * 64])
-def test_an_extension_that_is_no_signature_is_a_wrong_one(extension):
-    assert refused(b"4;" + extension + b"\r\ndata\r\n0\r\n\r\n", 4) == "SignatureDoesNotMatch"
+_DIGITS = b"0" * 64
+
+
+@pytest.mark.parametrize(
+    "extension",
+    [
+        *(b"", b"x=1", b"CHUNK-SIGNATURE=" + _DIGITS, b"chunk-signature=", b"chunk-signature= "),
+        b"chunk-signature=" + _DIGITS + b";chunk-signature=" + _DIGITS,
+        b"chunk-signature=" + _DIGITS + b";a=b",
+    ],
+)
+def test_an_extension_that_is_not_one_signature_is_malformed(extension):
+    assert refused(b"4;" + extension + b"\r\ndata\r\n0\r\n\r\n", 4) == "IncompleteBody"
+
+
+@pytest.mark.parametrize("signature", [b"0", _DIGITS, "\u00e9".encode()])
+def test_a_wrong_signature_of_a_chunk_is_denied_with_the_access_key(signature):
+    head = b"4;chunk-signature=" + signature
+    with pytest.raises(RejectedBody) as rejected:
+        body_of(head + b"\r\ndata\r\n0\r\n\r\n", 4).read()
+    error = rejected.value.s3_error
+    assert (error.code, error.details["AWSAccessKeyId"]) == ("SignatureDoesNotMatch", claim_of().access_key)
 
 
 def test_a_line_that_does_not_end_is_not_kept_in_memory():
