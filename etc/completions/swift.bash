@@ -47,7 +47,7 @@ _swift_words() { # command [subcommand [option]]
         swift-deploy:adopt:-) echo '-h --help --version --swift-dir --proxy' ;;
         swift-deploy:plan:-) echo '-h --help --version --host --format --remove' ;;
         swift-deploy:plan:--format) echo 'text json' ;;
-        swift-deploy:apply:-) echo '-h --help --version --host --format --remove --yes' ;;
+        swift-deploy:apply:-) echo '-h --help --version --host --format --remove --drop --yes' ;;
         swift-deploy:apply:--format) echo 'text json' ;;
         swift-deploy:check:-) echo '-h --help --version --host --format' ;;
         swift-deploy:check:--format) echo 'text json' ;;

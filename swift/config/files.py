@@ -65,23 +65,33 @@ def parser_of(
 
     The options of ``default_section`` stand in all others.
     """
-    parser = configparser.ConfigParser(
-        defaults=dict(defaults or {}),
-        interpolation=_LenientInterpolation(),
-        strict=False,
-        default_section=default_section,
-    )
-    parser.optionxform = str  # type: ignore[assignment, method-assign]
+    parser = _new_parser(defaults or {}, default_section)
     for file in files_of(path):
         try:
-            parser.read_string(file.read_text("utf-8"), source=str(file))
-        except configparser.Error as error:
-            raise ConfigError(f"cannot read {file}: {_flaw(error)}")
+            _read_text(parser, file.read_text("utf-8"), str(file))
         except UnicodeDecodeError as error:
             raise ConfigError(f"cannot read {file}: {error}")
         except OSError as error:
             raise ConfigError(f"cannot read {file}: {error.strerror}")
     return parser
+
+
+def _new_parser(defaults: Mapping[str, str], default_section: str) -> configparser.ConfigParser:
+    parser = configparser.ConfigParser(
+        defaults=dict(defaults),
+        interpolation=_LenientInterpolation(),
+        strict=False,
+        default_section=default_section,
+    )
+    parser.optionxform = str  # type: ignore[assignment, method-assign]
+    return parser
+
+
+def _read_text(parser: configparser.ConfigParser, text: str, source: str) -> None:
+    try:
+        parser.read_string(text, source=source)
+    except configparser.Error as error:
+        raise ConfigError(f"cannot read {source}: {_flaw(error)}")
 
 
 def _flaw(error: configparser.Error) -> str:
@@ -101,7 +111,17 @@ def read_sections(path: str | os.PathLike[str]) -> dict[str, dict[str, str]]:
 
 def raw_sections(path: str | os.PathLike[str]) -> dict[str, dict[str, str]]:
     """Return every section with its own options only, as they are written; ``[DEFAULT]`` is one of them."""
-    parser = parser_of(path, default_section="")
+    return _raw(parser_of(path, default_section=""))
+
+
+def parse_raw(text: str, source: str) -> dict[str, dict[str, str]]:
+    """Return what ``raw_sections`` does, of a text; ``source`` names it in errors."""
+    parser = _new_parser({}, "")
+    _read_text(parser, text, source)
+    return _raw(parser)
+
+
+def _raw(parser: configparser.ConfigParser) -> dict[str, dict[str, str]]:
     return {name: dict(parser.items(name, raw=True)) for name in parser.sections()}
 
 
