@@ -29,7 +29,7 @@ _swift_words() { # command [subcommand [option]]
         swift-cache:verify:-) echo '-h --help --version --device --every --rate' ;;
         swift-cache:dump:-) echo '-h --help --version' ;;
         swift-cache:warm:-) echo '-h --help --version --rate' ;;
-        swift-config::-) echo '-h --help --version -c --config-num -s --section -w --wsgi --swift-dir --format' ;;
+        swift-config::-) echo '-h --help --version -c --config-num -s --section -w --wsgi --units --unit-dir --swift-dir --format' ;;
         swift-config::--format) echo 'text json' ;;
         swift-container-auditor::-) echo '-h --help --version -v --verbose -o --once -t --test-config -d --devices -p --partitions' ;;
         swift-container-deleter::-) echo '-h --help --version --config --request-tries --prefix --marker --end-marker --timestamp' ;;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator
 
@@ -74,6 +75,12 @@ class Rings:
             except (OSError, RingError) as error:
                 problems.append(f"{ring.path} cannot be used: {error}")
         return problems
+
+    def device_names(self) -> Iterator[str]:
+        """Yield the names of all devices in rings that can be read."""
+        for ring in self._all():
+            with contextlib.suppress(OSError, RingError):
+                yield from (device.device for device in ring.view().devices if device is not None)
 
     def _all(self) -> Iterator[Ring]:
         yield from (self.account, self.container, *map(self.object, self._policies))

@@ -19,7 +19,7 @@ from swift.config.kinds import (
     integer,
     number,
 )
-from swift.config.schema import Settings, option
+from swift.config.schema import DEVICES, Settings, Writes, option
 
 #: The metrics page listens so far from the port of the service, if nothing else is said.
 METRICS_OFFSET = 10_000
@@ -177,7 +177,9 @@ class TraceSettings(Settings):
 class StorageSettings(Settings):
     """``[DEFAULT]`` of account, container and object servers: the devices."""
 
-    devices: str = option("/srv/node", "Directory whose subdirectories are the devices.")
+    devices: str = option(
+        "/srv/node", "Directory whose subdirectories are the devices.", writes=Writes(DEVICES)
+    )
     mount_check: bool = option(True, "Refuse devices that are not mounted.")
     ring_ip: str = option("", "Address of this node in the rings; bind_ip when empty.")
     disable_fallocate: bool = option(False, "Do not preallocate space or check the reserve.")
@@ -192,7 +194,9 @@ class StorageSettings(Settings):
     )
     replication_server: bool = option(True, "Serve replication verbs; if false, respond to them with 405.")
     recon_cache_path: str = option(
-        "/var/cache/swift", "Directory of the recon files, in which daemons report their passes."
+        "/var/cache/swift",
+        "Directory of the recon files, in which daemons report their passes.",
+        writes=Writes(),
     )
 
 

@@ -9,11 +9,14 @@ from __future__ import annotations
 import configparser
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from swift.base.errors import ConfigError
 
+_HEADER = re.compile(r"\[(.+)\]")
+_OPTION = re.compile(r"([^\s#;\[=:][^=:]*?)\s*[=:]")
 _NAMED = re.compile(r"%\(([^()]+)\)s")
 
 
@@ -123,6 +126,33 @@ def parse_raw(text: str, source: str) -> dict[str, dict[str, str]]:
 
 def _raw(parser: configparser.ConfigParser) -> dict[str, dict[str, str]]:
     return {name: dict(parser.items(name, raw=True)) for name in parser.sections()}
+
+
+class RepeatedOption(NamedTuple):
+    """An option that stands twice in one section of one file; the last one counts."""
+
+    section: str
+    option: str
+    text: str
+
+
+def repeated_options(path: str | os.PathLike[str]) -> Iterator[RepeatedOption]:
+    """Yield the options that stand twice in a file.
+
+    The files of a directory may repeat each other's options. Raises ``ConfigError``.
+    """
+    for file in files_of(path):
+        lines: dict[tuple[str, str], int] = {}
+        section = ""
+        for number, line in enumerate(file.read_text("utf-8", "replace").splitlines(), 1):
+            if header := _HEADER.match(line):
+                section = header[1]
+            elif match := _OPTION.match(line):
+                former = lines.setdefault((section, match[1]), number)
+                if former != number:
+                    places = f"in lines {former} and {number}; the last one counts"
+                    text = f"{file} [{section}]: option {match[1]} stands {places}"
+                    yield RepeatedOption(section, match[1], text)
 
 
 def read_section(path: str | os.PathLike[str], section: str) -> dict[str, str]:

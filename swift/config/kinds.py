@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from swift.base.truth import is_true
+from swift.base.nearest import nearest
+from swift.base.truth import FALSE_WORDS, TRUE_WORDS
 
 IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -97,14 +98,21 @@ def choice(*words: str) -> Kind:
     def parse(text: str) -> str:
         word = text.strip().lower()
         if word not in words:
-            raise ValueError(f"must be one of {', '.join(words)}, not {text!r}")
+            raise ValueError(f"must be one of {', '.join(words)}, not {text!r}{nearest(word, words)}")
         return word
 
     return Kind("choice", parse)
 
 
+def _parse_truth(text: str) -> bool:
+    word = text.strip().lower()
+    if word in TRUE_WORDS or word in FALSE_WORDS:
+        return word in TRUE_WORDS
+    raise ValueError(f"must be true or false, not {text!r}{nearest(word, sorted(TRUE_WORDS | FALSE_WORDS))}")
+
+
 TEXT_KIND = Kind("text", str.strip)
-TRUTH = Kind("boolean", is_true, lambda v: "true" if v else "false")
+TRUTH = Kind("boolean", _parse_truth, lambda v: "true" if v else "false")
 INTEGER = integer()
 COUNT = integer(0)
 PORT = integer(0, 65535)

@@ -666,8 +666,15 @@ def _other_problems(snapshot: ClusterSnapshot) -> list[Problem]:
     return found
 
 
+#: Replicators pause between passes, mostly for 30 seconds.
+_PASS_PAUSE_MAX_S = 60.0
+
+
 def _passes_done_at(snapshot: ClusterSnapshot, now_s: float) -> float | None:
-    """Return when every replicator will have completed another pass, if each takes as long as its last."""
+    """Return when every replicator will have completed another pass, if each takes as long as its last.
+
+    None if that is unknown, also when a pass is overdue: it takes longer than the last one.
+    """
     ends = []
     for said in snapshot.replication.values():
         minutes, last = said.get("object_replication_time"), said.get("object_replication_last")
@@ -676,6 +683,8 @@ def _passes_done_at(snapshot: ClusterSnapshot, now_s: float) -> float | None:
         else:
             seconds = minutes * MINUTE_S
         if isinstance(seconds, (int, float)) and isinstance(last, (int, float)):
+            if now_s > last + seconds + max(seconds, _PASS_PAUSE_MAX_S):
+                return None
             # What is under way may have passed the partition already: the one after it counts.
             ends.append(max(now_s, last + seconds) + seconds)
     return max(ends, default=None)

@@ -59,6 +59,8 @@ def _ring_line(ring: RingFacts) -> str:
         return f"Ring file {ring['file']} not found, probably it hasn't been written yet"
     if ring["state"] == RingState.INVALID.value:
         return f"Ring file {ring['file']} is invalid: {ring['reason']}"
+    if ring["state"] == RingState.UNREADABLE.value:
+        return f"Ring file {ring['file']} cannot be read: {ring['reason']}"
     return f"Ring file {ring['file']} is {ring['state']}"
 
 

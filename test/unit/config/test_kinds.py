@@ -1,6 +1,7 @@
 """Kinds of option values: text to value, and back for the samples."""
 
 import os
+import re
 
 import pytest
 
@@ -45,7 +46,16 @@ def test_text_becomes_a_value(kind, text, value):
     assert kind.parse(text) == value
 
 
-@pytest.mark.parametrize("kind", [COUNT, SECONDS, LIST, WORDS, TRUTH, RESERVE, TEXT_KIND])
+def test_a_word_that_is_neither_true_nor_false_is_refused():
+    assert TRUTH.parse("Yes") and TRUTH.parse(" 1")
+    assert not any(TRUTH.parse(text) for text in ("off", "NO", "none", ""))
+    assert TRUTH.parse(TRUTH.show(True)) and not TRUTH.parse(TRUTH.show(False))
+    for text, hint in (("yess", "; did you mean yes?"), ("7", ""), ("ture", "; did you mean true?")):
+        with pytest.raises(ValueError, match=re.escape(f"must be true or false, not {text!r}{hint}") + "$"):
+            TRUTH.parse(text)
+
+
+@pytest.mark.parametrize("kind", [COUNT, SECONDS, LIST, WORDS, RESERVE, TEXT_KIND])
 @pytest.mark.parametrize("text", ["0", "7"])
 def test_a_value_that_is_shown_reads_as_the_same(kind, text):
     value = kind.parse(text)

@@ -208,7 +208,7 @@ def run_config_test(tmp_path, options, before=""):
     conf = tmp_path / "object-server.conf"
     conf.write_text(
         f"[DEFAULT]\nswift_dir = {tmp_path}\ndevices = {tmp_path}/devices\nmount_check = false\n"
-        f"recon_cache_path = {tmp_path}\nbind_port = 6200\n{options}\n[pipeline:main]\n"
+        f"recon_cache_path = {tmp_path}\nuser = root\nbind_port = 6200\n{options}\n[pipeline:main]\n"
         "pipeline = object-server\n[app:object-server]\nuse = egg:swift#object\n"
     )
     words = [sys.executable, "-c", SERVER.format(before=before), str(conf)]
