@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from swift import DISTRIBUTION, green
+from swift import green
 from swift.base.errors import ConfigError
+from swift.base.extras import install_command
 from swift.base.truth import is_true
 from swift.cluster.transport import Transport
 from swift.config.cluster import ClusterConfig, read_cluster_config
@@ -200,8 +200,7 @@ def start_tracing(process: Process, conf: Conf, telemetry: Telemetry, *, section
         from swift.runtime.tracing import make_tracing
     except ImportError as error:
         raise ConfigError(
-            f"option trace_exporter_url needs the packages of the extra opentelemetry"
-            f" ({sys.executable} -m pip install '{DISTRIBUTION}[opentelemetry]'): {error}"
+            f"option trace_exporter_url needs more packages ({install_command('opentelemetry')}): {error}"
         )
     process.tracing, finish = make_tracing(settings, section, telemetry)
     process.at_exit.append(finish)
