@@ -39,7 +39,8 @@ RestrictRealtime=yes
 RestrictSUIDSGID=yes
 LockPersonality=yes
 SystemCallArchitectures=native
-SystemCallFilter=@system-service
+SystemCallFilter=@system-service open_by_handle_at
+SystemCallErrorNumber=EPERM
 UMask=0022
 """
 

@@ -230,5 +230,5 @@ def test_a_server_without_the_library_says_what_to_install(tmp_path):
         "sys.modules['opentelemetry'] = None",
     )
     assert "status 1" in done.stderr
-    assert "trace_exporter_url needs the packages of the extra opentelemetry" in done.stderr
+    assert "option trace_exporter_url needs more packages" in done.stderr
     assert " -m pip install '" in done.stderr
