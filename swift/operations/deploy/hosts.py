@@ -164,6 +164,13 @@ place "$stage/record" {record}
 rename {record}
 [ -s {record} ] || rm {record}
 """
+#: Lets the units write where the configuration says. A reload does not change where a process may write.
+_LET_WRITE = r"""
+if command -v swift-config >/dev/null; then
+    changed=$(swift-config --units | sed -n 's/^Then run: .* try-restart //p')
+    [ -z "$changed" ] || { systemctl daemon-reload && systemctl try-restart $changed; }
+fi
+"""
 _REMOVE = r"""
 remove() {{
     if [ -e "$1{before}" ]; then mv -fT "$1{before}" "$1"; else rm -f "$1"; fi
@@ -370,6 +377,8 @@ class RemoteHosts:
         script = ["set -eu"]
         if disable:
             script.append(f"systemctl disable --now {shlex.join(disable)}")
+        if reload or enable:
+            script.append(_LET_WRITE)
         if reload:
             script.append(f"systemctl try-reload-or-restart {shlex.join(reload)}")
         if enable:
