@@ -56,6 +56,12 @@ class ServerSettings(Settings):
         False,
         "Require the PROXY protocol (1 or 2) of every connection, and take the client's address from it.",
     )
+    trusted_proxies: tuple[IPNetwork, ...] = option(
+        "",
+        "Addresses and networks of load balancers. Their headers X-Forwarded-For and X-Forwarded-Proto name "
+        "the client's address and scheme.",
+        kind=NETWORKS,
+    )
     metrics_path: str = option("/metrics", "Path of the Prometheus text page; empty turns it off.")
     metrics_bind_ip: str = option("127.0.0.1", "Address of the metrics page, never that of clients.")
     metrics_bind_port: int = option(

@@ -273,6 +273,7 @@ class ServerProcess:
             ),
             tls=self._tls,
             require_proxy_protocol=settings.require_proxy_protocol,
+            trusted_proxies=settings.trusted_proxies,
         )
         stopped = green.Event()
         patient: list[int] = []
