@@ -6,6 +6,7 @@ file builds. PasteDeploy factories call ``backend_context`` or ``cluster_of`` an
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import time
@@ -33,7 +34,7 @@ from swift.platform.devices import Devices
 from swift.policy.policy import Policies
 from swift.runtime.backendapp import ACCESS_FIELDS, BackendContext, DateLimit, RingPartitions
 from swift.runtime.declaration import DaemonParts
-from swift.runtime.deviceidentity import DeviceIdentity
+from swift.runtime.deviceidentity import FINGERPRINT_FILE, DeviceIdentity
 from swift.runtime.diskcalls import DiskThreadPools
 from swift.runtime.pipeline import load_app
 from swift.runtime.wsgi import handle_of_app
@@ -280,7 +281,19 @@ def daemon_context(conf: Conf, *, name: str) -> BackendContext:
 def _devices_of(storage: StorageSettings, cluster: Cluster, telemetry: Telemetry) -> Devices:
     """Return the node's devices, those of another cluster left out; raises ``ConfigError`` when all are."""
     identity = DeviceIdentity(cluster.config.hasher, warn=telemetry.log.error)
-    devices = Devices(storage.devices, mount_check=storage.mount_check, admit=identity.check_new_device)
+
+    def admit(device: str, path: str) -> None:
+        identity.check_new_device(device, path)
+        # A replaced device has a new fingerprint: errors before it were those of another one.
+        with contextlib.suppress(OSError):
+            telemetry.faults.mend(device, os.stat(f"{path}/{FINGERPRINT_FILE}").st_mtime)
+
+    devices = Devices(
+        storage.devices,
+        mount_check=storage.mount_check,
+        admit=admit,
+        returned=telemetry.faults.mend,
+    )
     identity.check_all(devices)
     return devices
 

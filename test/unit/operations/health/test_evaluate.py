@@ -144,7 +144,7 @@ def test_what_is_old_full_or_differs_is_told(view):
     assert sorted(texts(health)) == [
         "1 device over 85 % full: 10.0.0.2/sdb",
         "1 device over 95 % full: 10.0.0.2/sda",
-        "1 device with I/O errors in the last day: 10.0.0.4/sda (12, EIO)",
+        "1 device with I/O errors in the last day: 10.0.0.4/sda (12, EIO, none for 1 minutes)",
         "clocks differ by more than 5 s on 10.0.0.4:6200",
         "no object replication completed within 6 hours on 10.0.0.1:6200",
         "rings differ on 10.0.0.3:6200",
