@@ -207,11 +207,18 @@ def start_tracing(process: Process, conf: Conf, telemetry: Telemetry, *, section
     process.at_exit.append(finish)
 
 
-def transport_of(conf: Conf, telemetry: Telemetry) -> Transport:
-    """Return the connections to nodes of a server, with spans if its process has traces."""
+def transport_of(
+    conf: Conf,
+    telemetry: Telemetry,
+    is_only_server: Callable[[str, int], bool] = lambda _ip, _port: False,
+) -> Transport:
+    """Return the connections to nodes of a server, with spans if its process has traces.
+
+    See ``HttpTransport`` for ``is_only_server``.
+    """
     from swift.cluster.client import make_transport
 
-    transport = make_transport(telemetry.metrics)
+    transport = make_transport(telemetry.metrics, is_only_server)
     tracing = process_of(conf).tracing
     return transport if tracing is None else tracing.trace_exchanges(transport)
 

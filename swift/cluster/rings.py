@@ -82,6 +82,15 @@ class Rings:
             with contextlib.suppress(OSError, RingError):
                 yield from (device.device for device in ring.view().devices if device is not None)
 
+    def is_only_server(self, ip: str, port: int) -> bool:
+        """Return True if a ring that can be read has devices at this address, and nowhere else."""
+        for ring in self._all():
+            with contextlib.suppress(OSError, RingError):
+                devices = [device for device in ring.view().devices if device is not None and device.weight]
+                if {(device.ip, device.port) for device in devices} == {(ip, port)}:
+                    return True
+        return False
+
     def _all(self) -> Iterator[Ring]:
         yield from (self.account, self.container, *map(self.object, self._policies))
 
