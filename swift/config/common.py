@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from logging.handlers import SysLogHandler
 from typing import ClassVar
 
 from swift.config.kinds import (
@@ -17,6 +18,7 @@ from swift.config.kinds import (
     Reserve,
     choice,
     integer,
+    keyword,
     number,
 )
 from swift.config.schema import DEVICES, Settings, Writes, option
@@ -78,6 +80,11 @@ class ServerSettings(Settings):
         )
 
 
+#: Words of ``log_facility``, also without their prefix, and of ``log_level``.
+FACILITIES = tuple(f"log_{name}" for name in SysLogHandler.facility_names)
+LEVELS = ("critical", "fatal", "error", "warning", "warn", "notice", "info", "debug", "notset")
+
+
 @dataclass(frozen=True)
 class LogSettings(Settings):
     """Logging and statsd options, valid in every section (spec: cli-and-config.md §1.2)."""
@@ -87,8 +94,12 @@ class LogSettings(Settings):
     }
 
     log_name: str = option("swift", "Program name in syslog lines.")
-    log_facility: str = option("LOG_LOCAL0", "Syslog facility.")
-    log_level: str = option("INFO", "Lowest level that is logged.")
+    log_facility: str = option(
+        "LOG_LOCAL0",
+        "Syslog facility.",
+        kind=keyword(*FACILITIES, *(name.removeprefix("log_") for name in FACILITIES)),
+    )
+    log_level: str = option("INFO", "Lowest level that is logged.", kind=keyword(*LEVELS))
     log_address: str = option("/dev/log", "Syslog socket.")
     log_udp_host: str = option("", "Send syslog by UDP to this host instead.")
     log_udp_port: int = option(514, "Port of log_udp_host.", kind=PORT)

@@ -94,14 +94,21 @@ def _parse_auto_count(text: str) -> int:
 
 def choice(*words: str) -> Kind:
     """One of several words, in any case."""
+    return Kind("choice", lambda text: _known_word(text, words).lower())
 
-    def parse(text: str) -> str:
-        word = text.strip().lower()
-        if word not in words:
-            raise ValueError(f"must be one of {', '.join(words)}, not {text!r}{nearest(word, words)}")
-        return word
 
-    return Kind("choice", parse)
+def keyword(*words: str) -> Kind:
+    """One of several words in any case, which stays as it is written; also none."""
+    return Kind("choice", lambda text: _known_word(text, words) if text.strip() else "")
+
+
+def _known_word(text: str, words: tuple[str, ...]) -> str:
+    """Return a word that is known in any case; raises ValueError that names the nearest."""
+    word = text.strip()
+    if word.lower() not in words:
+        known = ", ".join(filter(None, words))
+        raise ValueError(f"must be one of {known}, not {text!r}{nearest(word.lower(), words)}")
+    return word
 
 
 def _parse_truth(text: str) -> bool:

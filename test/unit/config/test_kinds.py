@@ -5,6 +5,8 @@ import re
 
 import pytest
 
+from swift.base.errors import ConfigError
+from swift.config.common import LogSettings
 from swift.config.kinds import (
     ABSOLUTE_PATH,
     AUTO_COUNT,
@@ -89,3 +91,17 @@ def test_a_reserve_is_bytes_or_a_part_of_the_filesystem():
     assert Reserve(1.5, True).bytes_of(1000) == 15
     assert Reserve(700, False).bytes_of(1000) == 700
     assert (str(Reserve(1.5, True)), str(Reserve(700, False))) == ("1.5%", "700")
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "bad"),
+    [
+        ("log_level", ["INFO", "warn", "Notice", ""], "infos"),
+        ("log_facility", ["LOG_LOCAL3", "local3", ""], "LOG_LOCAL9"),
+    ],
+)
+def test_a_level_or_facility_that_does_not_exist_is_refused(name, good, bad):
+    for word in good:
+        assert getattr(LogSettings.parse({name: word}), name) == word
+    with pytest.raises(ConfigError, match=f"option {name} must be one of .*; did you mean "):
+        LogSettings.parse({name: bad})
