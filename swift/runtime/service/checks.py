@@ -16,13 +16,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from swift.base.errors import ConfigError
-from swift.config.common import ServerSettings
+from swift.config.common import ServerSettings, StorageSettings
 from swift.config.written import WrittenPath, written_paths
 from swift.platform.privileges import drop_privileges, find_user
-from swift.runtime.service.services import SWIFT_DIR
+from swift.runtime.service.services import MAIN_SERVERS, SWIFT_DIR
 
 #: Units of systemd are looked at where it is process 1.
 _SYSTEMD = "/run/systemd/system"
+_STORAGE_SERVERS = tuple(name for name in MAIN_SERVERS if name != "proxy-server")
 _SYSTEMCTL_TIMEOUT_S = 10.0
 #: Trees that ProtectSystem=strict leaves writable.
 _API_FILE_SYSTEMS = ("/dev", "/proc", "/sys")
@@ -86,6 +87,8 @@ def machine_problems(
     if listens:
         yield from _address_problems(path, settings)
     written = list({each.directory: each for each in written_paths(path)}.values())
+    if listens and name in _STORAGE_SERVERS and not any(each.has_devices for each in written):
+        written.append(WrittenPath(StorageSettings.devices, f"{path} [DEFAULT] devices", has_devices=True))
     failures = _as_user(settings.user, written)
     for each in written:
         if reason := failures.get(each.directory):

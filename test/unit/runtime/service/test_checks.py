@@ -155,3 +155,11 @@ def test_the_unit_must_be_allowed_to_write_there():
             "run swift-config --units, then restart the unit"
         ]
         assert found("-/srv -/var/tmp") == found(f"+{folder}") == found("", "full") == []
+
+
+def test_the_default_directory_of_devices_must_be_there_for_a_server(tmp_path):
+    path = tmp_path / "object-server.conf"
+    path.write_text("[DEFAULT]\nbind_port = 1\n")
+    expected = [] if os.path.isdir("/srv/node") else ["No such file or directory"]
+    assert [line.rpartition(": ")[2] for line in problems(path, listens=True)] == expected
+    assert problems(path) == []
