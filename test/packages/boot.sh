@@ -33,7 +33,7 @@ printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
 chmod +x "$root/usr/sbin/policy-rc.d"
 offline sh -c 'apt-get update && apt-get install --yes memcached && apt-get purge --yes "swift*" "python3-swift*"
     rm -rf /etc/swift /srv/node /var/log/journal /etc/systemd/system/*swift*
-    rm -rf /srv/cache /srv/ssd /ssd
+    rm -rf /srv/cache /srv/ssd /ssd /var/log/swift/audit
     apt-get install --yes --no-install-recommends --download-only /debs/*.deb' >/dev/null 2>&1
 
 # Debian has an older lmdb.
