@@ -1,6 +1,6 @@
 """Put the units of etc/systemd into their packages, under the names that Debian has for them.
 
-    python3 debian/units.py etc/systemd debian
+python3 debian/units.py etc/systemd debian
 """
 
 import re

@@ -6,16 +6,17 @@ file builds. PasteDeploy factories call ``backend_context`` or ``cluster_of`` an
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from swift import DISTRIBUTION, green
+from swift import green
 from swift.base.errors import ConfigError
+from swift.base.extras import install_command
 from swift.base.truth import is_true
 from swift.cluster.transport import Transport
 from swift.config.cluster import ClusterConfig, read_cluster_config
@@ -33,7 +34,7 @@ from swift.platform.devices import Devices
 from swift.policy.policy import Policies
 from swift.runtime.backendapp import ACCESS_FIELDS, BackendContext, DateLimit, RingPartitions
 from swift.runtime.declaration import DaemonParts
-from swift.runtime.deviceidentity import DeviceIdentity
+from swift.runtime.deviceidentity import FINGERPRINT_FILE, DeviceIdentity
 from swift.runtime.diskcalls import DiskThreadPools
 from swift.runtime.pipeline import load_app
 from swift.runtime.wsgi import handle_of_app
@@ -200,18 +201,24 @@ def start_tracing(process: Process, conf: Conf, telemetry: Telemetry, *, section
         from swift.runtime.tracing import make_tracing
     except ImportError as error:
         raise ConfigError(
-            f"option trace_exporter_url needs the packages of the extra opentelemetry"
-            f" ({sys.executable} -m pip install '{DISTRIBUTION}[opentelemetry]'): {error}"
+            f"option trace_exporter_url needs more packages ({install_command('opentelemetry')}): {error}"
         )
     process.tracing, finish = make_tracing(settings, section, telemetry)
     process.at_exit.append(finish)
 
 
-def transport_of(conf: Conf, telemetry: Telemetry) -> Transport:
-    """Return the connections to nodes of a server, with spans if its process has traces."""
+def transport_of(
+    conf: Conf,
+    telemetry: Telemetry,
+    is_only_server: Callable[[str, int], bool] = lambda _ip, _port: False,
+) -> Transport:
+    """Return the connections to nodes of a server, with spans if its process has traces.
+
+    See ``HttpTransport`` for ``is_only_server``.
+    """
     from swift.cluster.client import make_transport
 
-    transport = make_transport(telemetry.metrics)
+    transport = make_transport(telemetry.metrics, is_only_server)
     tracing = process_of(conf).tracing
     return transport if tracing is None else tracing.trace_exchanges(transport)
 
@@ -281,7 +288,19 @@ def daemon_context(conf: Conf, *, name: str) -> BackendContext:
 def _devices_of(storage: StorageSettings, cluster: Cluster, telemetry: Telemetry) -> Devices:
     """Return the node's devices, those of another cluster left out; raises ``ConfigError`` when all are."""
     identity = DeviceIdentity(cluster.config.hasher, warn=telemetry.log.error)
-    devices = Devices(storage.devices, mount_check=storage.mount_check, admit=identity.check_new_device)
+
+    def admit(device: str, path: str) -> None:
+        identity.check_new_device(device, path)
+        # A replaced device has a new fingerprint: errors before it were those of another one.
+        with contextlib.suppress(OSError):
+            telemetry.faults.mend(device, os.stat(f"{path}/{FINGERPRINT_FILE}").st_mtime)
+
+    devices = Devices(
+        storage.devices,
+        mount_check=storage.mount_check,
+        admit=admit,
+        returned=telemetry.faults.mend,
+    )
     identity.check_all(devices)
     return devices
 

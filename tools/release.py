@@ -4,7 +4,8 @@
     python -m tools.release dist --twice    # and once more: every file must be the same, byte for byte
 
 The version stands in ``swift/__init__.py``. The time of all files is that of the last commit, so two builds
-of one commit are equal. Debian packages need dpkg-buildpackage and debhelper, and are left out without them.
+of one commit are equal. Debian packages need the packages of ``Build-Depends`` in debian/control and
+build-essential; they are left out without these.
 """
 
 from __future__ import annotations
@@ -13,15 +14,43 @@ import argparse
 import gzip
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+
+
+#: Lines of a failed command's output that are printed.
+_LINES_MAX = 20
+_UNMET = "Unmet build dependencies:"
+
+
+class ReleaseError(Exception):
+    """A command failed; the text has the end of its output."""
+
+
+def run(command: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> str:
+    """Run a command; return what it printed. Raises ``ReleaseError``."""
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if done.returncode:
+        lines = done.stdout.strip().splitlines()[-_LINES_MAX:]
+        raise ReleaseError("\n".join((f"{command[0]} ended with status {done.returncode}:", *lines)))
+    return done.stdout
 
 
 def commit_time(root: Path) -> str:
@@ -44,7 +73,7 @@ def python_packages(source: Path, out: Path, time: str) -> None:
     """Build the wheel and the source archive."""
     environment = {**os.environ, "SOURCE_DATE_EPOCH": time, "PYTHONHASHSEED": "0"}
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(source)]
-    subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
+    run(command, env=environment)
     for archive in out.glob("*.tar.gz"):
         _normalize(archive, int(time))
 
@@ -67,18 +96,41 @@ def _normalize(archive: Path, time: int) -> None:
             packed.write(plain.read_bytes())
 
 
-def debian_packages(source: Path, out: Path, time: str) -> bool:
-    """Build the Debian packages; return False where the tools are missing."""
-    if not all(map(shutil.which, ("dpkg-buildpackage", "dh"))):
-        return False
+def missing_build_packages(source: Path) -> str:
+    """Return the system's packages that are missing to build Debian packages; empty if none is."""
+    if not all(map(shutil.which, ("dpkg-buildpackage", "dpkg-checkbuilddeps"))):
+        return "build-essential debhelper dh-python dpkg-dev python3-all python3-setuptools"
+    done = subprocess.run(
+        ["dpkg-checkbuilddeps"],
+        cwd=source,
+        env={**os.environ, "LC_ALL": "C"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return unmet(done.stderr) if done.returncode else ""
+
+
+def unmet(text: str) -> str:
+    """Return the packages that ``dpkg-checkbuilddeps`` misses, as apt-get takes them."""
+    if _UNMET not in text:
+        return text.strip()
+    names = re.sub(r"\([^)]*\)", "", text.partition(_UNMET)[2]).split()
+    return " ".join("debhelper" if name == "debhelper-compat" else name.partition(":")[0] for name in names)
+
+
+def debian_packages(source: Path, out: Path, time: str) -> str:
+    """Build the Debian packages; return the names of the packages that are missing for it."""
+    if missing := missing_build_packages(source):
+        return missing
     environment = {**os.environ, "SOURCE_DATE_EPOCH": time}
     # dh-python builds with the interpreter of the system.
     environment["PATH"] = f"/usr/bin:/bin:{environment['PATH']}"
     command = ["dpkg-buildpackage", "--unsigned-source", "--unsigned-changes", "--build=binary"]
-    subprocess.run(command, cwd=source, check=True, env=environment, capture_output=True)
+    run(command, cwd=source, env=environment)
     for package in source.parent.glob("*.deb"):
         shutil.move(package, out / package.name)
-    return True
+    return ""
 
 
 def bill_of_materials(source: Path, out: Path, time: str) -> None:
@@ -91,7 +143,7 @@ def bill_of_materials(source: Path, out: Path, time: str) -> None:
         "--output-file",
         str(out / "sbom.cdx.json"),
     ]
-    subprocess.run(command, check=True, capture_output=True, env={**os.environ, "SOURCE_DATE_EPOCH": time})
+    run(command, env={**os.environ, "SOURCE_DATE_EPOCH": time})
 
 
 def checksums(out: Path) -> str:
@@ -100,8 +152,8 @@ def checksums(out: Path) -> str:
     return "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files)
 
 
-def release(root: Path, out: Path) -> bool:
-    """Make a release in a new directory; return False if the Debian packages were left out."""
+def release(root: Path, out: Path) -> str:
+    """Make a release in a new directory; return the packages that Debian packages were left out for."""
     out.mkdir(parents=True)
     time = commit_time(root)
     with tempfile.TemporaryDirectory() as folder:
@@ -110,9 +162,9 @@ def release(root: Path, out: Path) -> bool:
         bill_of_materials(source, out, time)
         python_packages(source, out, time)
         shutil.rmtree(source)
-        has_debian = debian_packages(checked_out(root, source), out, time)
+        missing = debian_packages(checked_out(root, source), out, time)
     (out / "SHA256SUMS").write_text(checksums(out))
-    return has_debian
+    return missing
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -128,8 +180,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     if args.out.exists():
         parser.error(f"{args.out} exists; choose another directory or remove it")
-    if not release(args.root, args.out):
-        print("no Debian packages: install dpkg-dev, debhelper and dh-python", file=sys.stderr)
+    try:
+        return _make(args)
+    except ReleaseError as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+def _make(args: argparse.Namespace) -> int:
+    if missing := release(args.root, args.out):
+        print(f"no Debian packages; their build needs: apt-get install {missing}", file=sys.stderr)
     if args.twice:
         with tempfile.TemporaryDirectory() as folder:
             again = Path(folder) / "again"

@@ -29,7 +29,7 @@ _swift_words() { # command [subcommand [option]]
         swift-cache:verify:-) echo '-h --help --version --device --every --rate' ;;
         swift-cache:dump:-) echo '-h --help --version' ;;
         swift-cache:warm:-) echo '-h --help --version --rate' ;;
-        swift-config::-) echo '-h --help --version -c --config-num -s --section -w --wsgi --swift-dir --format' ;;
+        swift-config::-) echo '-h --help --version -c --config-num -s --section -w --wsgi --units --unit-dir --swift-dir --format' ;;
         swift-config::--format) echo 'text json' ;;
         swift-container-auditor::-) echo '-h --help --version -v --verbose -o --once -t --test-config -d --devices -p --partitions' ;;
         swift-container-deleter::-) echo '-h --help --version --config --request-tries --prefix --marker --end-marker --timestamp' ;;
@@ -47,7 +47,7 @@ _swift_words() { # command [subcommand [option]]
         swift-deploy:adopt:-) echo '-h --help --version --swift-dir --proxy' ;;
         swift-deploy:plan:-) echo '-h --help --version --host --format --remove' ;;
         swift-deploy:plan:--format) echo 'text json' ;;
-        swift-deploy:apply:-) echo '-h --help --version --host --format --remove --yes' ;;
+        swift-deploy:apply:-) echo '-h --help --version --host --format --remove --drop --yes' ;;
         swift-deploy:apply:--format) echo 'text json' ;;
         swift-deploy:check:-) echo '-h --help --version --host --format' ;;
         swift-deploy:check:--format) echo 'text json' ;;

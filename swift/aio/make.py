@@ -308,6 +308,7 @@ use = egg:swift#healthcheck
 
 [filter:recon]
 use = egg:swift#recon
+recon_lock_path = {plan.recon(node)}
 """
         + "".join(_daemon_section(plan, name) for name in daemons)
     )

@@ -207,6 +207,12 @@ class ClusterPlan:
             ]
             yield PlannedProcess(f"daemons-{node}", ("-m", "swift.aio.daemons", *confs))
 
+    def jobs(self) -> Iterator[PlannedProcess]:
+        """Yield what runs every few minutes: the counts of waiting updates, which ``swift-health`` reads."""
+        for node in self.node_numbers():
+            conf = self.etc / "object-server" / f"{node}.conf"
+            yield PlannedProcess(f"recon-cron-{node}", ("-m", "swift.cli.recon_cron", str(conf)))
+
     def ports(self) -> Iterator[tuple[str, int]]:
         """Name and port of everything that listens."""
         yield from ((name, port) for name, _ip, port in plan_listeners(self))

@@ -56,6 +56,18 @@ def port_is_free(ip: str, port: int) -> bool:
     return True
 
 
+def _is_forbidden(ip: str, port: int) -> bool:
+    """Return True if this user may not listen on a port."""
+    with socket.socket(socket.AF_INET6 if ":" in ip else socket.AF_INET) as sock:
+        try:
+            sock.bind((ip, port))
+        except PermissionError:
+            return True
+        except OSError:
+            return False
+    return False
+
+
 def _option(name: str) -> str:
     """Return the option that chooses the port of a listener."""
     return {"cache": "--cache-port", "proxy": "--port"}.get(name, "--base-port")
@@ -80,6 +92,9 @@ def taken_ports_message(found: Iterator[tuple[str, str, int]]) -> str:
     busy = [row for row in rows if not port_is_free(row[1], row[2])]
     if not busy:
         return ""
+    for name, ip, port in busy:
+        if _is_forbidden(ip, port):
+            return f"port {port} ({name}) is for root alone; choose another with {_option(name)}"
     named = ", ".join(f"{port} ({name})" for name, _ip, port in busy[:NAMED_MAX])
     rest = f" and {len(busy) - NAMED_MAX} more" if len(busy) > NAMED_MAX else ""
     options = {_option(name) for name, _ip, _port in busy}

@@ -34,8 +34,10 @@ STOP_TIMEOUT_S = 15.0
 #: Bounds of the pause before a process that ended is started again, and the life after which it counts as
 #: well, seconds.
 PAUSE_MIN_S = 1.0
-PAUSE_MAX_S = 60.0
+PAUSE_MAX_S = 5.0
 STABLE_AFTER_S = 60.0
+#: Jobs begin anew after so long, seconds, as the timers of nodes do.
+JOBS_EVERY_S = 300.0
 
 Report = Callable[[str], None]
 
@@ -205,6 +207,10 @@ class Supervisor:
         self._restart_delays: defaultdict[str, RestartDelays] = defaultdict(RestartDelays)
         #: When those that have ended are started again, monotonic seconds.
         self._restart_at: dict[str, float] = {}
+        #: Jobs that are due, the one that runs, and when they are due again (monotonic seconds).
+        self._due_jobs: list[PlannedProcess] = []
+        self._job: Child | None = None
+        self._jobs_at = 0.0
         self._stop = 0
 
     def start(self) -> None:
@@ -275,6 +281,7 @@ class Supervisor:
         while not self._stop:
             now_s = time.monotonic()
             self.restart_ended(now_s)
+            self.run_jobs(now_s)
             if now_s - rotated_s >= ROTATED_EVERY_S:
                 rotated_s = now_s
                 self._rotate_logs()
@@ -311,6 +318,18 @@ class Supervisor:
                 self._write_state(list(self._processes.values()))
                 self._report(f"{name} was started again (pid {self._children[name].pid})")
 
+    def run_jobs(self, now: float) -> None:
+        """Begin the next job that is due, if none runs; they run one after the other (monotonic seconds)."""
+        if self._job is not None and self._job.poll() is None:
+            return
+        if not self._due_jobs and now >= self._jobs_at:
+            self._due_jobs, self._jobs_at = list(self._plan.jobs()), now + JOBS_EVERY_S
+        self._job = None
+        if self._due_jobs:
+            job = self._due_jobs.pop(0)
+            with open(self._plan.logs / "jobs.log", "ab", buffering=0) as log:
+                self._job = self._starter.begin(job.args, log)
+
     def pid(self, name: str) -> int:
         """Return the process of this name, e.g. ``object-1``; raises KeyError."""
         return self._children[name].pid
@@ -340,6 +359,10 @@ class Supervisor:
 
     def end(self) -> None:
         """End every process, by force after the timeout."""
+        if self._job is not None:
+            _signal_group(self._job, signal.SIGKILL)
+            self._job.wait()
+            self._job = None
         for child in reversed(self._children.values()):
             _signal_group(child, signal.SIGTERM)
         deadline = time.monotonic() + STOP_TIMEOUT_S

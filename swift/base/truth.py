@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 TRUE_WORDS = frozenset(("true", "1", "yes", "on", "t", "y"))
+FALSE_WORDS = frozenset(("false", "0", "no", "off", "f", "n", "", "none", "disabled"))
 
 
 def is_true(text: object) -> bool:

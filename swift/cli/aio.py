@@ -30,6 +30,7 @@ from swift.aio.make import (
 from swift.aio.plan import ClusterPlan, default_ec, new_plan, saved_plan
 from swift.aio.ports import storage_ip
 from swift.aio.supervisor import AlreadyRunning, RunLock, Supervisor, check_ports, processes_of
+from swift.aio.xfs import check_xfs
 from swift.base.errors import ConfigError, SwiftError
 from swift.config.commandline import CommandLine
 from swift.ec.codec import available_types
@@ -165,6 +166,9 @@ def plans_from_args(args: argparse.Namespace) -> tuple[ClusterPlan | None, Clust
             raise ConfigError(f"{args.data} is not empty and not a cluster; choose another directory")
         plan = new_plan(args.data, **{**choices, "key": choices["key"] or secrets.token_hex(16)})
         plan.check()
+        # A cluster that cannot be started here is not made.
+        if plan.xfs:
+            check_xfs()
         if plan.packed:
             require_lmdb(lmdb_version())
         if args.ec is None and available_types():

@@ -1,5 +1,7 @@
 """swift-config: show what a configuration comes to, after defaults and directories were merged.
 
+With ``--units`` it lets the units of systemd write where the configuration says.
+
 spec: cli-and-config.md §8.3
 """
 
@@ -10,11 +12,31 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from swift.base.errors import ConfigError, SwiftError
+from swift.base.nearest import nearest
 from swift.config.commandline import CommandLine
 from swift.config.files import files_of, parser_of
-from swift.runtime.service.services import SWIFT_DIR, config_paths, parse_service
+from swift.config.written import written_paths
+from swift.platform.disk import Disk
+from swift.platform.durable import replace_file
+from swift.runtime.service.checks import WRITABLE_PATHS, is_below, unit_of
+from swift.runtime.service.services import (
+    GROUPS,
+    SWIFT_DIR,
+    Service,
+    config_paths,
+    is_configured,
+    parse_service,
+)
+
+UNIT_DIR = "/etc/systemd/system"
+#: Directories with the units of packages.
+UNIT_DIRS = ("/usr/local/lib/systemd/system", "/lib/systemd/system", "/usr/lib/systemd/system")
+DROP_IN = "swift-paths.conf"
+#: Units that read the configuration of the object server, too.
+_UNITS_OF_OBJECTS = ("swift-recon-cron", "swift-cache-verify")
 
 Sections = Mapping[str, Mapping[str, str]]
 
@@ -84,10 +106,79 @@ def _configs(words: Sequence[str], swift_dir: str, number: int) -> Iterator[str]
         if "/" in word:
             raise ConfigError(f"{word} does not exist")
         service = parse_service(word)
+        if not service.is_known:
+            raise ConfigError(f"unknown server {word}{nearest(service.name, GROUPS['all'])}")
         found = config_paths(service, swift_dir, number)
         if not found:
             print(f"Unable to locate config for {service}")
         yield from found
+
+
+def units_of(swift_dir: str) -> Iterator[tuple[str, str]]:
+    """Yield each unit of systemd with the configuration that its command reads."""
+    for name in GROUPS["all"]:
+        service = Service(name)
+        for path in config_paths(service, swift_dir):
+            if is_configured(service, path) and (unit := unit_of(name, path, swift_dir)):
+                yield unit, path
+                if unit == "swift-object-server.service":
+                    yield from ((f"{other}.service", path) for other in _UNITS_OF_OBJECTS)
+
+
+def drop_in(directories: Sequence[str]) -> str:
+    """Return the text of a drop-in that lets a unit write to directories."""
+    paths = " ".join(f"-{directory}" for directory in directories)
+    return f"# Written by swift-config --units.\n[Service]\nReadWritePaths={paths}\n"
+
+
+def write_drop_ins(swift_dir: str, unit_dir: str) -> Iterator[str]:
+    """Write the drop-ins of all units, and remove those that are not needed; yield each change.
+
+    Raises ``ConfigError`` and OSError.
+    """
+    wanted: dict[str, dict[str, None]] = {}
+    for unit, path in units_of(swift_dir):
+        directories = wanted.setdefault(_real_name(unit, unit_dir), {})
+        directories.update(
+            (each.directory, None)
+            for each in written_paths(path)
+            if not is_below(each.directory, WRITABLE_PATHS)
+        )
+    for unit, found in wanted.items():
+        file = Path(unit_dir, f"{unit}.d", DROP_IN)
+        text = drop_in(tuple(found)) if found else ""
+        if text == (file.read_text() if file.exists() else ""):
+            continue
+        if text:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(Disk(), str(file), text.encode(), mode=0o644)
+        else:
+            file.unlink()
+        yield f"{file}: {', '.join(found) if found else 'removed'}"
+
+
+def _real_name(unit: str, unit_dir: str) -> str:
+    """Return the name under which a unit is installed: Debian's packages leave -server out."""
+    other = unit.replace("-server", "", 1)
+    for folder in (unit_dir, *UNIT_DIRS):
+        for name in (unit, other):
+            base, at, _instance = name.partition("@")
+            file = Path(folder, f"{base}@.service" if at else name)
+            if file.exists() and not file.is_symlink():
+                return name
+    return unit
+
+
+def _units(args: argparse.Namespace) -> int:
+    changes = list(write_drop_ins(args.swift_dir, args.unit_dir))
+    for change in changes:
+        print(change)
+    if changes:
+        units = " ".join(Path(change.partition(": ")[0]).parent.name.removesuffix(".d") for change in changes)
+        print(f"Then run: systemctl daemon-reload && systemctl try-restart {units}")
+    else:
+        print("The units may write where the configuration says; nothing was changed.")
+    return 0
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -95,7 +186,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = CommandLine(
         prog="swift-config",
         description="Show what a configuration comes to, after defaults and directories were merged.",
-        epilog="example: swift-config -s object-auditor object-server.1",
+        epilog="examples:\n  swift-config -s object-auditor object-server.1\n  swift-config --units\n",
     )
     parser.add_argument("names", nargs="*", metavar="SERVER", help="a server, or the path of a configuration")
     parser.add_argument(
@@ -103,6 +194,14 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("-s", "--section", default="", help="only this section")
     parser.add_argument("-w", "--wsgi", action="store_true", help="show what PasteDeploy hands to a pipeline")
+    parser.add_argument(
+        "--units",
+        action="store_true",
+        help="let the units of systemd write where the configuration says, by drop-ins of theirs",
+    )
+    parser.add_argument(
+        "--unit-dir", default=UNIT_DIR, help="directory for the drop-ins of --units (%(default)s)"
+    )
     parser.add_argument("--swift-dir", default=SWIFT_DIR, help="directory of the configuration (%(default)s)")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="how to show it")
     return parser
@@ -111,13 +210,21 @@ def make_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return the exit code."""
     args = make_parser().parse_args(argv)
-    if not args.names:
+    if not args.names and not args.units:
         print("ERROR: specify type of server or conf_path", file=sys.stderr)
         return 1
     try:
+        if args.units:
+            return _units(args)
         shown = {}
-        for path in _configs(args.names, args.swift_dir, args.config_num):
-            sections = paste_view(path) if args.wsgi else plain_view(path)
+        views = {
+            path: paste_view(path) if args.wsgi else plain_view(path)
+            for path in _configs(args.names, args.swift_dir, args.config_num)
+        }
+        known = {name for sections in views.values() for name in sections}
+        if views and args.section and args.section not in known:
+            raise ConfigError(f"no file has a section {args.section}{nearest(args.section, known)}")
+        for path, sections in views.items():
             if args.format == "json":
                 shown[path] = {k: v for k, v in sections.items() if not args.section or k == args.section}
                 continue

@@ -30,6 +30,7 @@ examples:
   swift-deploy init cluster.toml
   swift-deploy plan cluster.toml
   swift-deploy apply cluster.toml
+  swift-deploy apply cluster.toml --drop object-server.conf/object-replicator/concurrency
   swift-deploy check cluster.toml --format json
   swift-deploy adopt cluster.toml --swift-dir /etc/swift --proxy 10.0.0.1 --proxy 10.0.0.2
 """
@@ -53,7 +54,7 @@ def make_parser() -> argparse.ArgumentParser:
     existing.add_argument(
         "--swift-dir",
         default=SWIFT_DIR,
-        help="directory with swift.conf, builders, and proxy-server.conf for users of tempauth (%(default)s)",
+        help="directory with the builders and configuration files of the cluster (%(default)s)",
     )
     existing.add_argument(
         "--proxy", action="append", default=[], metavar="ADDRESS", help="address of a proxy; once for each"
@@ -71,6 +72,13 @@ def make_parser() -> argparse.ArgumentParser:
             action="store_true",
             help="remove devices that left the inventory from the rings, once they are empty",
         )
+    apply.add_argument(
+        "--drop",
+        action="append",
+        default=[],
+        metavar="ITEM",
+        help="remove this from files of hosts, as plan names it, with all below it; once for each",
+    )
     apply.add_argument("--yes", action="store_true", help="do not ask")
     return parser
 
@@ -147,6 +155,13 @@ def _apply(deployment: Deployment, args: argparse.Namespace) -> int:
     if plan.errors():
         print(f"{NAME}: nothing is changed: correct the errors of hosts, or give --host", file=sys.stderr)
         return EXIT_DIFFERENT
+    if unnamed := plan.unnamed(args.drop):
+        print(
+            f"{NAME}: nothing is changed: hosts have what the inventory does not know: {', '.join(unnamed)}; "
+            "add it to the inventory, or name it with --drop",
+            file=sys.stderr,
+        )
+        return EXIT_ERROR
     if not plan.is_empty and not args.yes and not _is_confirmed():
         print(f"{NAME}: nothing is changed", file=sys.stderr)
         return EXIT_ERROR

@@ -14,11 +14,14 @@ import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from swift.base.errors import SwiftError
+from swift.base.errors import ConfigError, SwiftError
+from swift.base.nearest import nearest
 from swift.config.commandline import CommandLine
 from swift.runtime.service.launch import LaunchedProcess, Launcher, raise_limits
 from swift.runtime.service.processes import ServiceProcess, Signaller, running_processes
 from swift.runtime.service.services import (
+    GROUPS,
+    MAIN_SERVERS,
     RUN_DIR,
     SWIFT_DIR,
     Service,
@@ -345,18 +348,29 @@ def _parse_arguments(
     return args, command
 
 
+def _check_word(word: str) -> None:
+    """Refuse what is no server, daemon or group. Raises ``ConfigError``."""
+    services = parse_services([word])
+    if not services or not all(service.is_known for service in services):
+        known = (*GROUPS["all"], *(name.removesuffix("-server") for name in MAIN_SERVERS), *GROUPS)
+        raise ConfigError(f"unknown server {word}{nearest(word.partition('.')[0], known)}")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return 0 when all is as wanted, else 1."""
     parser = make_parser()
     args, command = _parse_arguments(parser, argv)
     if command not in COMMANDS:
         parser.print_help()
-        print("ERROR: " + (f"unknown command, {command}" if command else "specify server(s) and command"))
+        unknown = f"unknown command, {command}{nearest(command, COMMANDS)}"
+        print("ERROR: " + (unknown if command else "specify server(s) and command"))
         return 1
     if args.strict is None:
         args.strict = not any(is_group(word) for word in args.words)
     try:
         services = parse_services(args.words)
+        for word in args.words:
+            _check_word(word)
         manager = Manager(services, args, lambda text: print(text, flush=True))
         return 1 if COMMANDS[command](manager) else 0
     except (SwiftError, OSError) as error:

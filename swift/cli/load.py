@@ -7,8 +7,8 @@ import os
 import sys
 from pathlib import Path
 
-from swift import DISTRIBUTION
 from swift.base.errors import SwiftError
+from swift.base.extras import install_command
 from swift.config.commandline import CommandLine
 
 EXAMPLES = """examples:
@@ -186,7 +186,7 @@ def main(argv: list[str] | None = None) -> int:
             raise
         print(
             f"swift-load: the package of module {module} is missing; "
-            f"install it with: {sys.executable} -m pip install '{DISTRIBUTION}[{EXTRAS[module]}]'",
+            f"install it with: {install_command(EXTRAS[module])}",
             file=sys.stderr,
         )
         return 1

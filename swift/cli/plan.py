@@ -16,8 +16,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from swift import DISTRIBUTION
 from swift.base.errors import ConfigError, SwiftError
+from swift.base.extras import install_command
 from swift.config.commandline import CommandLine
 from swift.plan import moves
 from swift.plan.assumptions import Assumptions, parse_number, parse_options, read_toml, with_values
@@ -542,8 +542,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         extra = EXTRAS[str(error.name)]
         print(
-            f"swift-plan: {error.name} is missing; install the extra: "
-            f"{sys.executable} -m pip install '{DISTRIBUTION}[{extra}]'",
+            f"swift-plan: {error.name} is missing; install it with: {install_command(extra)}",
             file=sys.stderr,
         )
         return 1

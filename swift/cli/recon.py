@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from swift.base.digits import is_digits
 from swift.base.errors import SwiftError
+from swift.base.nearest import nearest
 from swift.compose import cluster_of
 from swift.config.commandline import CommandLine
 from swift.operations.recon.checks import CHECKS, CheckContext
@@ -28,11 +29,7 @@ TYPES = ("account", "container", "object")
 
 
 class WrongArguments(Exception):
-    """Invalid arguments; the text has the reason, ``code`` is the exit code."""
-
-    def __init__(self, text: str, code: int = 1):
-        super().__init__(text)
-        self.code = code
+    """Invalid arguments; the text has the reason."""
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -93,7 +90,8 @@ def _ring_names(server_type: str, policy: str, policies: Policies, swift_dir: st
     if policy:
         found = policies.named(policy) or (policies.get(int(policy)) if is_digits(policy) else None)
         if found is None:
-            raise WrongArguments(f"Invalid Storage Policy: {policy}", 0)
+            names = [each.name for each in policies]
+            raise WrongArguments(f"Invalid Storage Policy: {policy}{nearest(policy, names)}")
         return [found.ring_name]
     return [p.ring_name for p in policies if os.path.exists(f"{swift_dir}/{p.ring_name}.ring.gz")]
 
@@ -161,7 +159,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             # The peer's words, and the reason: its -d is not the directory that other commands mean by it.
             raise WrongArguments(
                 f"Invalid Server Type\n{unknown[0]!r} is none of {', '.join(TYPES)}; "
-                "the directory of the rings is --swiftdir DIRECTORY"
+                f"the directory of the rings is --swiftdir DIRECTORY{nearest(unknown[0], TYPES)}"
             )
         policies = cluster_of({"swift_dir": args.swiftdir}).policies
         for server_type in types:
@@ -171,7 +169,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except WrongArguments as error:
         print(error)
         parser.print_help()
-        return error.code
+        return 1
     except (SwiftError, OSError) as error:
         print(f"swift-recon: {error}", file=sys.stderr)
         return 1

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from swift.base.errors import LockTimeout
+from swift.base.nearest import nearest
 from swift.config.commandline import VERSION, CommandLine
 from swift.platform.disk import Disk
 from swift.platform.locks import file_lock
@@ -131,7 +132,7 @@ def _lock(program: str, builder_path: str, *, dry_run: bool):  # type: ignore[no
 def _run(session: BuilderSession, name: str, argv: Sequence[str]) -> int:
     if name and name not in COMMANDS:
         _load(session, name)
-        raise EndSubcommand(EXIT_ERROR, f"Unknown command: {name}")
+        raise EndSubcommand(EXIT_ERROR, f"Unknown command: {name}{nearest(name, COMMANDS)}")
     if any(word in _HELP for word in argv) and name:
         print(USAGES[name].render(name))
         return EXIT_SUCCESS

@@ -27,6 +27,7 @@ from swift.cluster.transport import (
     MalformedResponse,
     NodeRequest,
     TimedOut,
+    Timeouts,
     TransportError,
 )
 from swift.http.body import BadFraming, InMemoryBody, ResponseBody
@@ -92,6 +93,8 @@ RECV_BYTES = 65536
 WHOLE_BYTES_MAX = 65536
 #: The number of 1xx responses before a final one.
 INTERIM_MAX = 16
+#: Pause between two tries to reach the only server of a ring.
+RESTART_PAUSE_S = 0.05
 #: A pooled connection must have been idle this long before it is checked with the kernel.
 PEEK_AFTER_S = 1.0
 
@@ -244,8 +247,14 @@ class HttpTransport:
         per_address_max: int = 64,
         idle_max_s: float = 30.0,
         tls: ssl.SSLContext | None = None,
+        is_only_server: Callable[[str, int], bool] = lambda _ip, _port: False,
     ):
+        """``is_only_server`` tells if no other server could respond in the place of this one.
+
+        Such a server is waited for while it restarts, up to the request's ``node_timeout``.
+        """
         self._tls = tls
+        self._is_only_server = is_only_server
         self._pool: ConnectionPool[_Connection] = ConnectionPool(
             per_address_max=per_address_max, idle_max_s=idle_max_s
         )
@@ -255,7 +264,7 @@ class HttpTransport:
 
     # connections
 
-    def _get_connection(self, address: tuple[str, int], connect_timeout_s: float) -> _Connection:
+    def _get_connection(self, address: tuple[str, int], timeouts: Timeouts) -> _Connection:
         if self._pid != os.getpid():
             self._pool.clear()
             self._pid = os.getpid()
@@ -265,19 +274,18 @@ class HttpTransport:
             for old in stale:
                 old.close()
             if connection is None:
-                return self._connect(address, connect_timeout_s)
+                return self._connect(address, timeouts)
             if now - connection.idle_since < PEEK_AFTER_S or not connection.is_closed_by_peer():
                 connection.reused = True
                 return connection
             connection.close()
 
-    def _connect(self, address: tuple[str, int], connect_timeout_s: float) -> _Connection:
+    def _connect(self, address: tuple[str, int], timeouts: Timeouts) -> _Connection:
         ip, port = address
         try:
-            deadline = time.monotonic() + connect_timeout_s
-            sock = green.connect(resolve(ip, port), port, deadline)
+            sock = self._connected_socket(ip, port, timeouts)
             if self._tls is not None:
-                sock = start_tls(sock, ip, connect_timeout_s, self._tls)
+                sock = start_tls(sock, ip, timeouts.conn_timeout, self._tls)
         except OSError as error:
             self._errors.inc()
             raise TransportError(f"cannot connect to {ip}:{port}: {error}")
@@ -286,6 +294,18 @@ class HttpTransport:
             raise TimedOut(f"cannot connect to {ip}:{port}: timeout")
         self._opened.inc()
         return _make_connection(sock, address)
+
+    def _connected_socket(self, ip: str, port: int, timeouts: Timeouts) -> socket.socket:
+        began_s = time.monotonic()
+        while True:
+            now_s = time.monotonic()
+            try:
+                return green.connect(resolve(ip, port), port, now_s + timeouts.conn_timeout)
+            except ConnectionRefusedError:
+                left_s = began_s + timeouts.node_timeout - now_s
+                if left_s <= RESTART_PAUSE_S or not self._is_only_server(ip, port):
+                    raise
+            green.sleep(RESTART_PAUSE_S)
 
     def _return_connection(self, connection: _Connection) -> None:
         if connection.buffer:
@@ -313,7 +333,7 @@ class HttpTransport:
         if body and "transfer-encoding" in headers:
             body = b"%b%b\r\n%b" % (chunk_head(len(body)), body, LAST_CHUNK)
         head = request_head(request.method, request.path, host, headers)
-        connection = self._get_connection((ip, port), request.timeouts.conn_timeout)
+        connection = self._get_connection((ip, port), request.timeouts)
         exchange = HttpExchange(self, connection, request, head, body)
         exchange.begin()
         return exchange
@@ -389,7 +409,7 @@ class HttpExchange:
         assert self._connection is not None
         address = self._connection.address
         self._connection.close()
-        self._connection = self._transport._connect(address, self._request.timeouts.conn_timeout)
+        self._connection = self._transport._connect(address, self._request.timeouts)
         self._send_head()
 
     def _send_head(self) -> None:
@@ -721,6 +741,8 @@ def start_tls(
         raise
 
 
-def make_transport(metrics: Registry) -> HttpTransport:
-    """Return the transport of a process, with counters in ``metrics``."""
-    return HttpTransport(metrics)
+def make_transport(
+    metrics: Registry, is_only_server: Callable[[str, int], bool] = lambda _ip, _port: False
+) -> HttpTransport:
+    """Return the transport of a process, with counters in ``metrics``; see ``HttpTransport``."""
+    return HttpTransport(metrics, is_only_server=is_only_server)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator
 
@@ -74,6 +75,21 @@ class Rings:
             except (OSError, RingError) as error:
                 problems.append(f"{ring.path} cannot be used: {error}")
         return problems
+
+    def device_names(self) -> Iterator[str]:
+        """Yield the names of all devices in rings that can be read."""
+        for ring in self._all():
+            with contextlib.suppress(OSError, RingError):
+                yield from (device.device for device in ring.view().devices if device is not None)
+
+    def is_only_server(self, ip: str, port: int) -> bool:
+        """Return True if a ring that can be read has devices at this address, and nowhere else."""
+        for ring in self._all():
+            with contextlib.suppress(OSError, RingError):
+                devices = [device for device in ring.view().devices if device is not None and device.weight]
+                if {(device.ip, device.port) for device in devices} == {(ip, port)}:
+                    return True
+        return False
 
     def _all(self) -> Iterator[Ring]:
         yield from (self.account, self.container, *map(self.object, self._policies))

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import re
+from collections.abc import Iterable
+from typing import NoReturn
 
 from swift import DISTRIBUTION, __version__
+from swift.base.nearest import nearest
 
+_UNKNOWN = re.compile(r"unrecognized arguments: ([^\s=]+)")
+_CHOICE = re.compile(r".*: invalid choice: '(.*?)' \(choose from (.*)\)")
 #: The text of ``--version`` after the name of the command.
 VERSION = f"{DISTRIBUTION} {__version__}"
 
@@ -45,3 +51,19 @@ class CommandLine(argparse.ArgumentParser):
         if add_help:
             text = f"%(prog)s ({VERSION})"
             self.add_argument("--version", action="version", version=text, help="print the version and exit")
+
+    def error(self, message: str) -> NoReturn:
+        """Print the error with the option or word that was probably meant; exit with 2."""
+        hint = ""
+        if match := _UNKNOWN.match(message):
+            hint = nearest(match[1], self._option_string_actions)
+        elif match := _CHOICE.match(message):
+            hint = nearest(match[1], (word.strip("' ") for word in match[2].split(",")))
+        super().error(message + hint)
+
+    def check_words(self, words: Iterable[str], known: Iterable[str]) -> None:
+        """Refuse bare words that are not known; exit with 2."""
+        known = tuple(known)
+        for word in words:
+            if word not in known:
+                super().error(f"{word} is none of {', '.join(known)}{nearest(word, known)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from logging.handlers import SysLogHandler
 from typing import ClassVar
 
 from swift.config.kinds import (
@@ -17,9 +18,10 @@ from swift.config.kinds import (
     Reserve,
     choice,
     integer,
+    keyword,
     number,
 )
-from swift.config.schema import Settings, option
+from swift.config.schema import DEVICES, Settings, Writes, option
 
 #: The metrics page listens so far from the port of the service, if nothing else is said.
 METRICS_OFFSET = 10_000
@@ -56,6 +58,12 @@ class ServerSettings(Settings):
         False,
         "Require the PROXY protocol (1 or 2) of every connection, and take the client's address from it.",
     )
+    trusted_proxies: tuple[IPNetwork, ...] = option(
+        "",
+        "Addresses and networks of load balancers. Their headers X-Forwarded-For and X-Forwarded-Proto name "
+        "the client's address and scheme.",
+        kind=NETWORKS,
+    )
     metrics_path: str = option("/metrics", "Path of the Prometheus text page; empty turns it off.")
     metrics_bind_ip: str = option("127.0.0.1", "Address of the metrics page, never that of clients.")
     metrics_bind_port: int = option(
@@ -72,6 +80,11 @@ class ServerSettings(Settings):
         )
 
 
+#: Words of ``log_facility``, also without their prefix, and of ``log_level``.
+FACILITIES = tuple(f"log_{name}" for name in SysLogHandler.facility_names)
+LEVELS = ("critical", "fatal", "error", "warning", "warn", "notice", "info", "debug", "notset")
+
+
 @dataclass(frozen=True)
 class LogSettings(Settings):
     """Logging and statsd options, valid in every section (spec: cli-and-config.md §1.2)."""
@@ -81,8 +94,12 @@ class LogSettings(Settings):
     }
 
     log_name: str = option("swift", "Program name in syslog lines.")
-    log_facility: str = option("LOG_LOCAL0", "Syslog facility.")
-    log_level: str = option("INFO", "Lowest level that is logged.")
+    log_facility: str = option(
+        "LOG_LOCAL0",
+        "Syslog facility.",
+        kind=keyword(*FACILITIES, *(name.removeprefix("log_") for name in FACILITIES)),
+    )
+    log_level: str = option("INFO", "Lowest level that is logged.", kind=keyword(*LEVELS))
     log_address: str = option("/dev/log", "Syslog socket.")
     log_udp_host: str = option("", "Send syslog by UDP to this host instead.")
     log_udp_port: int = option(514, "Port of log_udp_host.", kind=PORT)
@@ -177,7 +194,9 @@ class TraceSettings(Settings):
 class StorageSettings(Settings):
     """``[DEFAULT]`` of account, container and object servers: the devices."""
 
-    devices: str = option("/srv/node", "Directory whose subdirectories are the devices.")
+    devices: str = option(
+        "/srv/node", "Directory whose subdirectories are the devices.", writes=Writes(DEVICES)
+    )
     mount_check: bool = option(True, "Refuse devices that are not mounted.")
     ring_ip: str = option("", "Address of this node in the rings; bind_ip when empty.")
     disable_fallocate: bool = option(False, "Do not preallocate space or check the reserve.")
@@ -192,7 +211,9 @@ class StorageSettings(Settings):
     )
     replication_server: bool = option(True, "Serve replication verbs; if false, respond to them with 405.")
     recon_cache_path: str = option(
-        "/var/cache/swift", "Directory of the recon files, in which daemons report their passes."
+        "/var/cache/swift",
+        "Directory of the recon files, in which daemons report their passes.",
+        writes=Writes(),
     )
 
 

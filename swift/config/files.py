@@ -9,11 +9,14 @@ from __future__ import annotations
 import configparser
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from swift.base.errors import ConfigError
 
+_HEADER = re.compile(r"\[(.+)\]")
+_OPTION = re.compile(r"([^\s#;\[=:][^=:]*?)\s*[=:]")
 _NAMED = re.compile(r"%\(([^()]+)\)s")
 
 
@@ -65,23 +68,33 @@ def parser_of(
 
     The options of ``default_section`` stand in all others.
     """
-    parser = configparser.ConfigParser(
-        defaults=dict(defaults or {}),
-        interpolation=_LenientInterpolation(),
-        strict=False,
-        default_section=default_section,
-    )
-    parser.optionxform = str  # type: ignore[assignment, method-assign]
+    parser = _new_parser(defaults or {}, default_section)
     for file in files_of(path):
         try:
-            parser.read_string(file.read_text("utf-8"), source=str(file))
-        except configparser.Error as error:
-            raise ConfigError(f"cannot read {file}: {_flaw(error)}")
+            _read_text(parser, file.read_text("utf-8"), str(file))
         except UnicodeDecodeError as error:
             raise ConfigError(f"cannot read {file}: {error}")
         except OSError as error:
             raise ConfigError(f"cannot read {file}: {error.strerror}")
     return parser
+
+
+def _new_parser(defaults: Mapping[str, str], default_section: str) -> configparser.ConfigParser:
+    parser = configparser.ConfigParser(
+        defaults=dict(defaults),
+        interpolation=_LenientInterpolation(),
+        strict=False,
+        default_section=default_section,
+    )
+    parser.optionxform = str  # type: ignore[assignment, method-assign]
+    return parser
+
+
+def _read_text(parser: configparser.ConfigParser, text: str, source: str) -> None:
+    try:
+        parser.read_string(text, source=source)
+    except configparser.Error as error:
+        raise ConfigError(f"cannot read {source}: {_flaw(error)}")
 
 
 def _flaw(error: configparser.Error) -> str:
@@ -101,8 +114,45 @@ def read_sections(path: str | os.PathLike[str]) -> dict[str, dict[str, str]]:
 
 def raw_sections(path: str | os.PathLike[str]) -> dict[str, dict[str, str]]:
     """Return every section with its own options only, as they are written; ``[DEFAULT]`` is one of them."""
-    parser = parser_of(path, default_section="")
+    return _raw(parser_of(path, default_section=""))
+
+
+def parse_raw(text: str, source: str) -> dict[str, dict[str, str]]:
+    """Return what ``raw_sections`` does, of a text; ``source`` names it in errors."""
+    parser = _new_parser({}, "")
+    _read_text(parser, text, source)
+    return _raw(parser)
+
+
+def _raw(parser: configparser.ConfigParser) -> dict[str, dict[str, str]]:
     return {name: dict(parser.items(name, raw=True)) for name in parser.sections()}
+
+
+class RepeatedOption(NamedTuple):
+    """An option that stands twice in one section of one file; the last one counts."""
+
+    section: str
+    option: str
+    text: str
+
+
+def repeated_options(path: str | os.PathLike[str]) -> Iterator[RepeatedOption]:
+    """Yield the options that stand twice in a file.
+
+    The files of a directory may repeat each other's options. Raises ``ConfigError``.
+    """
+    for file in files_of(path):
+        lines: dict[tuple[str, str], int] = {}
+        section = ""
+        for number, line in enumerate(file.read_text("utf-8", "replace").splitlines(), 1):
+            if header := _HEADER.match(line):
+                section = header[1]
+            elif match := _OPTION.match(line):
+                former = lines.setdefault((section, match[1]), number)
+                if former != number:
+                    places = f"in lines {former} and {number}; the last one counts"
+                    text = f"{file} [{section}]: option {match[1]} stands {places}"
+                    yield RepeatedOption(section, match[1], text)
 
 
 def read_section(path: str | os.PathLike[str], section: str) -> dict[str, str]:

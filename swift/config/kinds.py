@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from swift.base.truth import is_true
+from swift.base.nearest import nearest
+from swift.base.truth import FALSE_WORDS, TRUE_WORDS
 
 IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -93,18 +94,32 @@ def _parse_auto_count(text: str) -> int:
 
 def choice(*words: str) -> Kind:
     """One of several words, in any case."""
+    return Kind("choice", lambda text: _known_word(text, words).lower())
 
-    def parse(text: str) -> str:
-        word = text.strip().lower()
-        if word not in words:
-            raise ValueError(f"must be one of {', '.join(words)}, not {text!r}")
-        return word
 
-    return Kind("choice", parse)
+def keyword(*words: str) -> Kind:
+    """One of several words in any case, which stays as it is written; also none."""
+    return Kind("choice", lambda text: _known_word(text, words) if text.strip() else "")
+
+
+def _known_word(text: str, words: tuple[str, ...]) -> str:
+    """Return a word that is known in any case; raises ValueError that names the nearest."""
+    word = text.strip()
+    if word.lower() not in words:
+        known = ", ".join(filter(None, words))
+        raise ValueError(f"must be one of {known}, not {text!r}{nearest(word.lower(), words)}")
+    return word
+
+
+def _parse_truth(text: str) -> bool:
+    word = text.strip().lower()
+    if word in TRUE_WORDS or word in FALSE_WORDS:
+        return word in TRUE_WORDS
+    raise ValueError(f"must be true or false, not {text!r}{nearest(word, sorted(TRUE_WORDS | FALSE_WORDS))}")
 
 
 TEXT_KIND = Kind("text", str.strip)
-TRUTH = Kind("boolean", is_true, lambda v: "true" if v else "false")
+TRUTH = Kind("boolean", _parse_truth, lambda v: "true" if v else "false")
 INTEGER = integer()
 COUNT = integer(0)
 PORT = integer(0, 65535)

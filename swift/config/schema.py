@@ -24,6 +24,23 @@ Conf = Mapping[str, str]
 PLUMBING_KEYS = frozenset(("here", "__file__", "use", "paste.app_factory", "paste.filter_factory", "next"))
 
 
+#: Kinds of paths that are written to: a directory, a file, or the directory of the devices.
+DIRECTORY, FILE, DEVICES = "directory", "file", "devices"
+
+
+class Writes(NamedTuple):
+    """The value of an option is a path that its process writes to."""
+
+    kind: str = DIRECTORY
+    #: A true or false option of the section: only if it is true.
+    when: str = ""
+    #: Only if that one is not true.
+    unless: str = ""
+    default: str = ""
+    #: True if all sections have the option; then its default stands for no section.
+    is_shared: bool = False
+
+
 class Option(NamedTuple):
     """One declared option: its name in the file, kind, default, one-line doc and other names."""
 
@@ -33,6 +50,7 @@ class Option(NamedTuple):
     doc: str
     aliases: tuple[str, ...]
     sample: str | None
+    writes: Writes | None
 
 
 def _kind_of(default: Any) -> Kind:
@@ -54,8 +72,9 @@ def option(
     kind: Kind | None = None,
     aliases: Iterable[str] = (),
     sample: str | None = None,
+    writes: Writes | None = None,
 ) -> Any:
-    """Return a dataclass field that is an option.
+    """Return a dataclass field that is an option; ``writes`` tells that its path is written to.
 
     ``sample`` replaces the printed default in conf samples where the default depends on the machine.
     A ``default`` given as text for a kind with parsed values is parsed like file content.
@@ -67,7 +86,7 @@ def option(
         default = kind.parse(default)
     return dataclasses.field(
         default=default,
-        metadata={"doc": doc, "kind": kind, "aliases": tuple(aliases), "sample": shown},
+        metadata={"doc": doc, "kind": kind, "aliases": tuple(aliases), "sample": shown, "writes": writes},
     )
 
 
@@ -85,9 +104,7 @@ class Settings:
         """Yield the declared options in order."""
         for field in dataclasses.fields(cls):
             meta = field.metadata
-            yield Option(
-                field.name, meta["kind"], field.default, meta["doc"], meta["aliases"], meta["sample"]
-            )
+            yield Option(field.name, default=field.default, **meta)
 
     @classmethod
     def parse(cls, values: Mapping[str, str], *, source: str = "") -> Self:

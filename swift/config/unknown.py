@@ -6,18 +6,18 @@ declarations, so that a daemon knows the options of filters and of other daemons
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache, reduce
 from operator import or_
 from pathlib import Path
 from typing import Self
 
-from swift.config.files import raw_sections
-from swift.config.schema import PLUMBING_KEYS, Settings
+from swift.base.nearest import nearest
+from swift.config.files import raw_sections, repeated_options
+from swift.config.schema import PLUMBING_KEYS, Settings, Writes
 
 KNOWN_FILE = Path(__file__).with_name("known.json")
 DEFAULT = "DEFAULT"
@@ -30,6 +30,8 @@ class KnownOptions:
     names: frozenset[str] = frozenset()
     patterns: tuple[str, ...] = ()
     without_effect: Mapping[str, str] | None = None
+    #: Options whose paths are written to.
+    written: Mapping[str, Writes] = field(default_factory=dict)
 
     @classmethod
     def of(cls, *settings: type[Settings]) -> Self:
@@ -38,6 +40,12 @@ class KnownOptions:
             frozenset(name for each in settings for name in each.known_names()),
             tuple(sorted({pattern for each in settings for pattern in each.option_patterns})),
             {name: why for each in settings for name, why in each.without_effect.items()},
+            {
+                opt.name: opt.writes._replace(default=str(opt.default))
+                for each in settings
+                for opt in each.options()
+                if opt.writes
+            },
         )
 
     @classmethod
@@ -45,15 +53,21 @@ class KnownOptions:
         """Return the options that ``data`` lists; the inverse of ``data``."""
         names, patterns, without = data["names"], data["patterns"], data["without_effect"]
         assert isinstance(names, list) and isinstance(patterns, list) and isinstance(without, dict)
-        return cls(frozenset(names), tuple(patterns), without)
+        written = data.get("written", {})
+        assert isinstance(written, dict)
+        paths = {name: Writes(**each) for name, each in written.items()}
+        return cls(frozenset(names), tuple(patterns), without, paths)
 
     def data(self) -> dict[str, object]:
         """Return what ``known.json`` holds of a section."""
-        return {
+        found: dict[str, object] = {
             "names": sorted(self.names),
             "patterns": sorted(self.patterns),
             "without_effect": dict(sorted((self.without_effect or {}).items())),
         }
+        if self.written:
+            found["written"] = {name: writes._asdict() for name, writes in sorted(self.written.items())}
+        return found
 
     def __or__(self, other: KnownOptions) -> KnownOptions:
         """Return the options of both."""
@@ -61,6 +75,7 @@ class KnownOptions:
             self.names | other.names,
             (*self.patterns, *other.patterns),
             {**(other.without_effect or {}), **(self.without_effect or {})},
+            {**other.written, **self.written},
         )
 
     def has_pattern(self, name: str) -> bool:
@@ -76,8 +91,7 @@ class KnownOptions:
             return f"option {name} has no effect: {reason}"
         if self.has_pattern(name):
             return ""
-        near = difflib.get_close_matches(name, self.names, 1)
-        return f"unknown option {name}{f'; did you mean {near[0]}?' if near else ''}"
+        return f"unknown option {name}{nearest(name, self.names)}"
 
 
 @cache
@@ -99,13 +113,24 @@ def section_key(heading: str, entry_point: str) -> str:
     return heading
 
 
+def options_of(heading: str, own: Mapping[str, str]) -> Mapping[str, Writes]:
+    """Return the options of a section whose paths are written to."""
+    known = _known()
+    section = known.get(section_key(heading, own.get("use", "")), KnownOptions())
+    shared = {name: writes._replace(is_shared=True) for name, writes in known["shared"].written.items()}
+    return {**shared, **section.written}
+
+
 def unknown_options(path: str, *, only: str = "") -> Iterator[str]:
-    """Yield a sentence for each option of a file that is unknown or has no effect.
+    """Yield a sentence for each option of a file that is unknown, has no effect or stands twice.
 
     Sections of filters and apps of other projects are not looked at. With ``only``, that section and
     ``[DEFAULT]`` are. Raises ``ConfigError`` for a file that cannot be read.
     """
     known = _known()
+    for repeated in repeated_options(path):
+        if not only or repeated.section in (only, DEFAULT):
+            yield repeated.text
     for heading, own in raw_sections(path).items():
         if only and heading not in (only, DEFAULT):
             continue

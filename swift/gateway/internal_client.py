@@ -135,7 +135,7 @@ class InternalClient:
             merged["transfer-encoding"] = "chunked"
         elif body.length or method in ("PUT", "POST"):
             merged["content-length"] = str(body.length)
-        env = {environkeys.OWNER: True, environkeys.INFOCACHE: {}}
+        env = {environkeys.OWNER: True, environkeys.INFOCACHE: {}, environkeys.CIPHERTEXT_ACCEPTED: True}
         request = Request(method, "/v1" + path.quoted, merged, body, query=query, env=env)
         request.received_at = time.time()
         return request

@@ -33,6 +33,7 @@ INHERITED_KEYS = (
     environkeys.INFOCACHE,
     environkeys.BASE_LABELS,
     environkeys.SHARD_LISTING_HISTORY,
+    environkeys.CIPHERTEXT_ACCEPTED,
     environkeys.REMOTE_USER,
 )
 INHERITED_HEADERS = (

@@ -132,4 +132,9 @@ FETCH_CRYPTO_KEYS = _declare_key(
     "Gives the keys (container, object, id, all_ids) of a request, or of the key id that something has.",
 )
 CRYPTO_OVERRIDE = _declare_key("swift.crypto.override", _FLAG, "Objects are stored and read as they are.")
+CIPHERTEXT_ACCEPTED = _declare_key(
+    "swift.crypto.ciphertext_accepted",
+    _FLAG,
+    "The sender decrypts the object or handles it as it is stored; else ciphertext is refused (ours).",
+)
 BRIDGED_REQUEST = _declare_key("swift.bridge.request", _OBJECT, "Our request behind a WSGI environ (ours).")

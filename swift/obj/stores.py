@@ -80,9 +80,11 @@ def make_stores(
             ),
         )
     )
-    if stores.holds_devices(context.policies):
+    holds_devices = stores.holds_devices(context.policies)
+    if holds_devices or tier is not None:
         # Now, not at each request.
         require_lmdb(engines.lmdb_version)
+    if holds_devices:
         if error := index_path_error(engines.packed):
             # Devices can be used as soon as it is there.
             notice(f"ERROR requests to packed devices fail: {error}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -31,10 +32,11 @@ class Devices:
     """The devices below one directory.
 
     ``admit`` is called with the name and path of a device before it is used for the first time, and may raise
-    ``DeviceUnavailable``.
+    ``DeviceUnavailable``. ``returned`` is called with the name of a device that is there again, and with the
+    time at which it was found missing first (Unix seconds).
     """
 
-    __slots__ = ("root", "mount_check", "_admit", "_paths")
+    __slots__ = ("root", "mount_check", "_admit", "_returned", "_paths", "_missing")
 
     def __init__(
         self,
@@ -42,12 +44,16 @@ class Devices:
         *,
         mount_check: bool = True,
         admit: Callable[[str, str], None] = lambda _name, _path: None,
+        returned: Callable[[str, float], None] = lambda _name, _missing_s: None,
     ):
         self.root = root
         self.mount_check = mount_check
         self._admit = admit
         #: The paths of names that were usable once, which need not be looked through again.
         self._paths: dict[str, str] = {}
+        self._returned = returned
+        #: Device → when it was found missing first.
+        self._missing: dict[str, float] = {}
 
     def path(self, device: str) -> str:
         """Return the directory of ``device``; raises ``DeviceUnavailable`` when it must not be used."""
@@ -58,11 +64,16 @@ class Devices:
             path = f"{self.root}/{device}"
         if not (is_mount(path) if self.mount_check else os.path.isdir(path)):
             # Another device may be mounted there next.
-            self._paths.pop(device, None)
+            was_known = self._paths.pop(device, None) is not None
+            # Requests may name anything: only mount points count.
+            if device not in self._missing and (was_known or os.path.isdir(path)):
+                self._missing[device] = time.time()
             raise DeviceUnavailable(device)
         if device not in self._paths:
             self._admit(device, path)
             self._paths[device] = path
+            if missing_s := self._missing.pop(device, 0.0):
+                self._returned(device, missing_s)
         return path
 
     def is_usable(self, device: str) -> bool:

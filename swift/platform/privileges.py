@@ -12,19 +12,27 @@ import pwd
 from collections.abc import Iterable
 
 from swift.base.errors import ConfigError
+from swift.base.nearest import nearest
 
 
 def drop_privileges(user: str) -> None:
     """Become ``user`` when started as root; raises ``ConfigError`` for an unknown one."""
     if os.geteuid() != 0:
         return
-    try:
-        entry = pwd.getpwnam(user)
-    except KeyError:
-        raise ConfigError(f"unknown user {user}; set 'user' in [DEFAULT] or create it")
+    entry = find_user(user)
     if entry.pw_uid != 0:
         _become(entry.pw_uid, entry.pw_gid, user)
     os.environ["HOME"] = entry.pw_dir
+
+
+def find_user(user: str) -> pwd.struct_passwd:
+    """Return the entry of a user; raises ``ConfigError`` for an unknown one, naming the nearest."""
+    try:
+        return pwd.getpwnam(user)
+    except KeyError:
+        hint = nearest(user, (entry.pw_name for entry in pwd.getpwall()))
+        hint = hint or "; set 'user' in [DEFAULT] or create it"
+        raise ConfigError(f"unknown user {user}{hint}")
 
 
 def become_owner(paths: Iterable[str]) -> None:

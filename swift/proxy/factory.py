@@ -53,7 +53,7 @@ def app_factory(global_conf: Conf, **local_conf: str) -> ProxyApp:
     context = ProxyContext(
         settings=settings,
         rings=rings,
-        transport=transport_of(conf, telemetry),
+        transport=transport_of(conf, telemetry, rings.is_only_server),
         policies=cluster.policies,
         limits=cluster.config.limits,
         hasher=cluster.config.hasher,

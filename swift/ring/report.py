@@ -24,18 +24,21 @@ class RingState(Enum):
 
     MISSING = "missing"
     INVALID = "invalid"
+    UNREADABLE = "unreadable"
     CURRENT = "up-to-date"
     OBSOLETE = "obsolete"
 
 
 def ring_state(builder: RingBuilder, ring_path: str) -> tuple[RingState, str]:
-    """Return the state of the ring file, and the reason when it is invalid."""
+    """Return the state of the ring file, and the reason when it is invalid or cannot be read."""
     try:
         table = load_table(ring_path)
     except FileNotFoundError:
         return RingState.MISSING, ""
-    except (RingError, OSError) as error:
+    except RingError as error:
         return RingState.INVALID, str(error)
+    except OSError as error:
+        return RingState.UNREADABLE, error.strerror or str(error)
     return (RingState.CURRENT if same_ring(table, builder.table()) else RingState.OBSOLETE), ""
 
 

@@ -36,7 +36,7 @@ def load_table(path: str, *, thorough: bool = True) -> RingTable:
     """
     packed = read_through_links(path)
     try:
-        table = decode(_inflate(packed))
+        table = decode_file(packed)
         if thorough:
             check_assigned(table)
     except RingFormatError as error:
@@ -47,6 +47,11 @@ def load_table(path: str, *, thorough: bool = True) -> RingTable:
         raw_size=int.from_bytes(packed[-4:], "little"),
         digest=md5(packed, usedforsecurity=False).hexdigest(),
     )
+
+
+def decode_file(packed: bytes) -> RingTable:
+    """Return the table in the bytes of a ring file. Raises RingFormatError."""
+    return decode(_inflate(packed))
 
 
 def _inflate(packed: bytes) -> bytes:

@@ -11,11 +11,12 @@ import errno
 import ssl
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from socket import socket
 from typing import Any
 
 from swift import green
+from swift.config.kinds import IPNetwork
 from swift.http.body import BodyError, FileBody, ResponseBody
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response, default_body, error_response
@@ -31,6 +32,7 @@ from swift.runtime.relay import relay_body
 from swift.telemetry.telemetry import Telemetry
 from swift.wire.chunked import LAST_CHUNK, chunk_head
 from swift.wire.http1 import BadHead, HeadLimits, RequestHead, date_line, parse_request_head, response_head
+from swift.wire.proxyprotocol import TrustedProxies
 
 Handle = Callable[[Request], Response]
 
@@ -56,6 +58,7 @@ class HttpServer:
         keepalive_timeout_s: float = 60.0,
         tls: ssl.SSLContext | None = None,
         require_proxy_protocol: bool = False,
+        trusted_proxies: Sequence[IPNetwork] = (),
         linger_upload: LingerLimits = LINGER_UPLOAD,
     ):
         self._handle = handle
@@ -67,6 +70,7 @@ class HttpServer:
         self._slots = green.Semaphore(max_clients)
         self._tls = tls
         self._require_proxy_protocol = require_proxy_protocol
+        self._trusted_proxies = TrustedProxies(trusted_proxies)
         self._linger_upload = linger_upload
         self._connections: set[Connection] = set()
         #: Connections that were accepted and whose green threads have not begun.
@@ -224,6 +228,11 @@ class HttpServer:
         request.received_at = time.time()
         if connection.is_tls or connection.is_forwarded_tls:
             request.scheme = "https"
+        if self._trusted_proxies and self._trusted_proxies.includes(connection.peer[0]):
+            client, scheme = self._trusted_proxies.take_headers(request.headers)
+            if client:
+                request.remote_addr, request.remote_port = client, 0
+            request.scheme = scheme or request.scheme
         response = self._respond(request)
         may_keep = head.keep_alive and not response.close_connection and not self._stopping
         # The rest of a refused upload is dropped when it is short, and only after the answer: the client

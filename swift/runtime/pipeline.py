@@ -7,13 +7,17 @@ pipeline gets the filters it must have, inserted where their declarations say.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
+from configparser import ConfigParser
+from importlib.metadata import PackageNotFoundError, distribution
 from typing import Any
 
 from paste.deploy import loadwsgi
 
 from swift import DISTRIBUTION
 from swift.base.errors import ConfigError
+from swift.base.nearest import nearest
 from swift.config.declared import filter_order, filters
 from swift.config.files import parser_of
 
@@ -118,16 +122,64 @@ def _order_filters(names: list[str]) -> list[str]:
 
 def read_pipeline(path: str, global_conf: Mapping[str, object], name: str = "main") -> Pipeline:
     """Return the pipeline (or bare app) ``name`` of a configuration; raises ``ConfigError``."""
+    loader = _Loader(path)
     try:
-        loader = _Loader(path)
         context = loader.get_context(loadwsgi.APP, name, dict(global_conf))
-    except ConfigError:
-        raise
     except (LookupError, OSError, ValueError, ImportError, AttributeError) as error:
-        raise ConfigError(f"cannot load the pipeline of {path}: {error}")
+        flaw = "" if isinstance(error, OSError) else _flaw(loader.parser, name)
+        raise ConfigError(f"{path}: {flaw}" if flaw else f"cannot load the pipeline of {path}: {error}")
     if context.object_type is loadwsgi.PIPELINE:
         return Pipeline(context.app_context, list(context.filter_contexts))
     return Pipeline(context, [])
+
+
+def _flaw(parser: ConfigParser, name: str) -> str:
+    """Return why PasteDeploy cannot load a pipeline, in the words of its file; empty if that is not known."""
+    heading = f"pipeline:{name}"
+    if not parser.has_section(heading):
+        return f"there is no [{heading}]{nearest(heading, parser.sections())}"
+    names = parser.get(heading, "pipeline", fallback="").split()
+    if not names:
+        return f"[{heading}] has no option pipeline{nearest('pipeline', parser.options(heading))}"
+    for each in names:
+        kind = "app" if each is names[-1] else "filter"
+        section = f"{kind}:{each}"
+        if ":" not in each and not parser.has_section(section):
+            known = [known.partition(":")[2] for known in parser.sections() if known.startswith(f"{kind}:")]
+            return f"[{heading}] names {each}, and there is no [{section}]{nearest(each, known)}"
+        use = each if ":" in each else parser.get(section, "use", fallback="")
+        if use.startswith("egg:") and (flaw := _egg_flaw(use, kind)):
+            return f"[{section}] use = {use}: {flaw}"
+    return ""
+
+
+def _egg_flaw(use: str, kind: str) -> str:
+    """Return why there is no such filter or application; empty if there is one."""
+    package, _, entry_point = use.removeprefix("egg:").partition("#")
+    try:
+        found = distribution(DISTRIBUTION if package == "swift" else package)
+    except PackageNotFoundError:
+        return f"the package {package} is not installed for {sys.executable}"
+    known = [each.name for each in found.entry_points if each.group == f"paste.{kind}_factory"]
+    wanted = entry_point or "main"
+    if wanted in known:
+        return ""
+    what = "application" if kind == "app" else "filter"
+    return f"the package {package} has no {what} {wanted}{nearest(wanted, known)}"
+
+
+def server_of(path: str, name: str = "main") -> str:
+    """Return the server whose application a configuration has, e.g. ``object-server``.
+
+    Empty for applications of others and without a pipeline. Raises ``ConfigError`` for a file that cannot be
+    read.
+    """
+    parser = parser_of(path)
+    words = parser.get(f"pipeline:{name}", "pipeline", fallback="").split()
+    use = parser.get(f"app:{words[-1]}", "use", fallback="") if words else ""
+    entry_point = use.removeprefix("egg:swift#")
+    is_server = entry_point != use and entry_point in ("proxy", "account", "container", "object")
+    return f"{entry_point}-server" if is_server else ""
 
 
 def load_app(path: str, global_conf: Mapping[str, Any], *, modify: bool = True) -> Any:

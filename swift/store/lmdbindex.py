@@ -21,7 +21,6 @@ import json
 import os
 import re
 import struct
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -30,9 +29,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakValueDictionary
 
-from swift import DISTRIBUTION
 from swift.base.digits import is_digits
 from swift.base.errors import ConfigError
+from swift.base.extras import install_command
 from swift.green import pause
 from swift.platform.devices import NO_SPACE_ERRORS
 from swift.platform.locks import HOLDER_TIMEOUT_S, Patience
@@ -282,7 +281,7 @@ def require_lmdb(version: str) -> None:
 
     See ``lmdb_version``.
     """
-    install = f"{sys.executable} -m pip install '{DISTRIBUTION}[tier]'"
+    install = install_command("tier")
     if not version:
         raise ConfigError(f"the index needs the package lmdb ({install})")
     numbers = tuple(int(number) for number in version.split(".")[:3] if is_digits(number))

@@ -65,6 +65,20 @@ class DeviceFaults:
         elif is_first:
             self._later(WRITE_EVERY_S, self.flush)
 
+    def mend(self, device: str, since_s: float) -> None:
+        """Forget the errors of a device that was replaced or repaired at a time, Unix seconds."""
+        if self._recon is None:
+            return
+
+        def without(have: JsonObject) -> Facts:
+            return {KEY: {device: {}}} if _is_before(have, device, since_s) else {}
+
+        pending = self._pending.get(device)
+        if pending is not None and pending["last"] <= since_s:
+            del self._pending[device]
+        if without(self._recon.read()):
+            self._recon.update(without)
+
     def flush(self) -> None:
         """Add what was counted to the recon file; a failure to write it is logged there."""
         pending, self._pending = self._pending, {}
@@ -85,6 +99,14 @@ def _code_of(error: BaseException) -> str:
     if isinstance(error, OSError):
         return errno.errorcode.get(error.errno or 0, "") if is_device_error(error) else ""
     return "EIO" if getattr(error, "is_device_error", False) else ""
+
+
+def _is_before(have: JsonObject, device: str, since_s: float) -> bool:
+    """Return True if the recon file has errors of a device, the last of them before a time."""
+    known = have.get(KEY)
+    entry = known.get(device) if isinstance(known, dict) else None
+    last_s = entry.get("last") if isinstance(entry, dict) else None
+    return isinstance(last_s, (int, float)) and last_s <= since_s
 
 
 def _merge_faults(have: JsonObject, pending: dict[str, JsonObject]) -> Facts:

@@ -1,15 +1,20 @@
-"""The PROXY protocol: a load balancer reports the client's address before the first byte of HTTP.
+"""Reports of load balancers about their clients: the PROXY protocol, and headers.
 
-Versions 1 (a line of text) and 2 (binary) of HAProxy's ``proxy-protocol.txt``. Only bytes are looked at
-here; ``runtime.connection`` reads them.
+By the protocol a balancer reports the client's address before the first byte of HTTP: versions 1 (a line of
+text) and 2 (binary) of HAProxy's ``proxy-protocol.txt``. Only bytes are looked at here;
+``runtime.connection`` reads them. Headers are believed only if the connection comes from a balancer that the
+configuration names.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import struct
+from collections.abc import MutableMapping, Sequence
+from ipaddress import IPv4Address, IPv6Address
 from typing import NamedTuple
 
+from swift.config.kinds import IPNetwork
 from swift.wire.http1 import BadHead
 
 #: The length of the shortest line; the fixed head of version 2 has one byte more.
@@ -38,6 +43,58 @@ class Forwarded(NamedTuple):
     port: int
     #: True if the client used TLS: the header says so, or it connected to port 443.
     is_tls: bool
+
+
+#: Headers in which balancers report a client; of trusted ones only the first two are believed.
+_FOR, _PROTO, _OTHER = "x-forwarded-for", "x-forwarded-proto", "x-cluster-client-ip"
+
+
+class TrustedProxies:
+    """Networks of load balancers whose headers are believed."""
+
+    def __init__(self, networks: Sequence[IPNetwork]):
+        self._networks = tuple(networks)
+
+    def __bool__(self) -> bool:
+        return bool(self._networks)
+
+    def includes(self, address: str) -> bool:
+        """Return True if an address is one of a trusted balancer."""
+        found = _address(address)
+        return found is not None and any(found in network for network in self._networks)
+
+    def take_headers(self, headers: MutableMapping[str, str]) -> tuple[str, str]:
+        """Return the client's address and its scheme, or empty texts, as a trusted balancer reports them.
+
+        The client is the last address that is not a balancer's: others may be the client's invention. Only
+        this address is left in the headers.
+        """
+        headers.pop(_OTHER, None)
+        client = ""
+        for word in reversed(headers.pop(_FOR, "").split(",")):
+            found = _address(word.strip())
+            if found is None:
+                break
+            client = str(found)
+            if not self.includes(client):
+                break
+        if client:
+            headers[_FOR] = client
+        scheme = headers.get(_PROTO, "").rpartition(",")[2].strip().lower()
+        return client, scheme if scheme in ("http", "https") else ""
+
+
+def _address(text: str) -> IPv4Address | IPv6Address | None:
+    """Return an address, perhaps with a port; None for other text."""
+    if text.startswith("["):
+        text = text[1:].partition("]")[0]
+    elif text.count(":") == 1:
+        text = text.partition(":")[0]
+    try:
+        found = ipaddress.ip_address(text)
+    except ValueError:
+        return None
+    return (found.ipv4_mapped or found) if isinstance(found, IPv6Address) else found
 
 
 def bytes_needed(data: bytes) -> int:

@@ -22,6 +22,7 @@ ALLOWED = {
     # At the start, before there are requests.
     "middleware/keymaster/external.py: subprocess.run",
     # Before the workers are forked, and in commands: there is no loop yet.
+    "runtime/service/checks.py: subprocess.run",
     "runtime/service/launch.py: subprocess.run",
     "runtime/service/processes.py: time.sleep",
     "runtime/service/serve.py: time.sleep",

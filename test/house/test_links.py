@@ -93,6 +93,19 @@ def test_blocks_say_their_language():
     assert not nameless
 
 
+def test_commands_on_other_hosts_leave_the_rest_of_a_pasted_block_alone():
+    """ssh reads the input of its shell: the lines below it."""
+    swallowing = [
+        f"{page.relative_to(ROOT)}:{block.line}: {line}"
+        for folder in PASTED
+        for page in (DOC / folder).glob("*.md")
+        for block in blocks_of(page.read_text())
+        for line in block.text.splitlines()
+        if re.search(r"\bssh (?!-n )", line) and " < " not in line
+    ]
+    assert not swallowing
+
+
 def test_files_that_pages_name_exist():
     named = {(page, name) for page in PAGES for name in FILE.findall(page.read_text())}
     assert len(named) > 50

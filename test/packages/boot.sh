@@ -11,7 +11,8 @@ set -euo pipefail
 debs=$(realpath "$1")
 root=${2:-/var/tmp/swift-boot}
 suite=${SUITE:-bookworm}
-page=$(dirname "$(realpath "$0")")/../../doc/howto/install.md
+pages=$(dirname "$(realpath "$0")")/../../doc/howto
+page=$pages/install.md
 disks="d1 d2 d3"
 
 say() { echo "boot: $*"; }
@@ -32,7 +33,13 @@ printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
 chmod +x "$root/usr/sbin/policy-rc.d"
 offline sh -c 'apt-get update && apt-get install --yes memcached && apt-get purge --yes "swift*" "python3-swift*"
     rm -rf /etc/swift /srv/node /var/log/journal /etc/systemd/system/*swift*
+    rm -rf /srv/cache /srv/ssd /ssd /var/log/swift/audit
     apt-get install --yes --no-install-recommends --download-only /debs/*.deb' >/dev/null 2>&1
+
+# Debian has an older lmdb.
+version=$(offline apt-cache show python3 | sed -n 's/^Version: \([0-9]*\.[0-9]*\).*/\1/p' | head -n 1)
+python3 -m pip install --quiet --upgrade --only-binary :all: --python-version "$version" \
+    --target "$root/usr/local/lib/python$version/dist-packages" 'lmdb>=2.1.1'
 
 rm "$root/usr/sbin/policy-rc.d"
 groups=$(mktemp -d)
@@ -176,6 +183,44 @@ if inside systemctl reload swift-proxy 2>/dev/null; then fail "a broken configur
 client "$url/numbers" || fail "a refused reload ended the proxy"
 inside cp -p /var/tmp/proxy-server.conf /etc/swift/
 say "reloads lose no request, and refuse a mistake"
+
+# Directories that pages name can be written to under the units. The block of the audit log is pasted.
+sed -n '/^## Audit log/,/^| field/p' "$pages/usage.md" | sed -n '/^```sh/,/^```/p' | grep -v '^```' >"$root/var/tmp/audit.sh"
+inside sh -eu /var/tmp/audit.sh >&2 || fail "the block of the audit log does not work"
+client -X PUT "$url-audited"
+for _ in $(seq 50); do
+    inside grep -q books-audited /var/log/swift/audit/audit.log 2>/dev/null && break
+    sleep 0.1
+done
+inside grep -q books-audited /var/log/swift/audit/audit.log || fail "the audit log has no line"
+objects="swift-object swift-object-auditor swift-object-compactor swift-object-replicator swift-object-updater"
+restart_objects() {
+    # shellcheck disable=SC2086
+    inside systemctl restart $objects || fail "object services do not start $1"
+    client "$url/numbers" || fail "an object cannot be read $1"
+    client -T /var/tmp/numbers "$url/other" || fail "an object cannot be stored $1"
+}
+inside install -d -o swift -g swift /srv/cache/swift /srv/ssd/index /ssd/index
+inside sh -c 'printf "\n[cache-tier]\nenabled = true\nsize_mb = 1024\n" >>/etc/swift/object-server.conf'
+restart_objects "with the cache tier"
+[ -n "$(inside ls -A /srv/cache/swift)" ] || fail "the cache tier is empty"
+inside sed -i '/^enabled = true/d' /etc/swift/object-server.conf
+pack=$(sed -n '/^## Try it on one node/,$p' "$pages/packed.md" | sed -n '/^sed /p' | head -n 1)
+inside sh -euc "$pack"
+inside sh -c 'printf "\n[packed]\nindex_path = /srv/ssd/index\n" >>/etc/swift/object-server.conf'
+restart_objects "with an index below /srv"
+[ -n "$(inside ls -A /srv/ssd/index)" ] || fail "the index is not on the SSD"
+# Elsewhere the check names the unit, and the command lets it write there.
+inside sh -c "systemctl stop $objects; sed -i 's#^index_path = .*#index_path = /ssd/index#' /etc/swift/object-server.conf"
+inside swift-object-server /etc/swift/object-server.conf --test-config 2>"$root/var/log/check" &&
+    fail "the check does not find that the unit may not write"
+grep -q 'may not write to /ssd/index; run swift-config --units' "$root/var/log/check" || fail "$(cat "$root/var/log/check")"
+inside sh -euc 'swift-config --units && systemctl daemon-reload' >"$root/var/log/check" 2>&1 || fail "$(cat "$root/var/log/check")"
+inside swift-object-server /etc/swift/object-server.conf --test-config || fail "the check fails with the drop-ins"
+restart_objects "with an index elsewhere"
+[ -n "$(inside ls -A /ssd/index)" ] || fail "the index is not where the configuration says"
+[ -z "$(inside systemctl --failed --quiet)" ] || { inside systemctl --failed >&2; fail "units failed with directories of their own"; }
+say "directories of the configuration can be written to under the units"
 
 for name in recon-cron health-history; do
     inside systemctl start "swift-$name" || fail "swift-$name fails"

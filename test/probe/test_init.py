@@ -149,11 +149,14 @@ def test_a_server_that_cannot_start_reports_the_reason(node):
         ((), "ERROR: specify server(s) and command"),
         (("account",), "ERROR: specify server(s) and command"),
         (("account", "bogus"), "ERROR: unknown command, bogus"),
+        (("account", "strat"), "ERROR: unknown command, strat; did you mean start?"),
+        (("objct", "status"), "swift-init: unknown server objct; did you mean object?"),
+        (("objct*", "status"), "swift-init: unknown server objct*; did you mean object?"),
     ],
 )
 def test_unknown_arguments_are_explained(words, sentence):
     done = run("swift-init", *words)
-    assert (done.returncode, done.stdout.splitlines()[-1]) == (1, sentence)
+    assert (done.returncode, (done.stdout or done.stderr).splitlines()[-1]) == (1, sentence)
 
 
 def test_pid_files_of_other_programs_are_removed(node):

@@ -69,7 +69,7 @@ class MemoryHosts:
         known = self.files.get(host.name, {})
         running = self.units.get(host.name, set())
         conf = known.get("/etc/swift/swift.conf")
-        lines = re.findall(rb"(swift_hash_path_\w+) = (.*)\n", conf.content) if conf else []
+        lines = re.findall(rb"(swift_hash_path_\w+) = (.+)\n", conf.content) if conf else []
         text = b"".join(name + b"=" + value + b"\n" for name, value in lines)
         return HostState(
             files={file.path: state_of(known[file.path]) for file in files if file.path in known},
@@ -84,6 +84,11 @@ class MemoryHosts:
                 if path in known
             },
         )
+
+    def read(self, host, paths):
+        self._check("read", host)
+        known = self.files.get(host.name, {})
+        return {path: known[path].content for path in paths if path in known}
 
     def install(self, host, files, pending):
         self._check("install", host)

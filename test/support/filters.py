@@ -13,6 +13,7 @@ from swift.base.entity import EntityPath
 from swift.base.limits import Limits
 from swift.cluster.memcache import MemcacheError
 from swift.gateway.internal_client import InternalClient
+from swift.http import environkeys
 from swift.http.body import BytesBody, InMemoryBody, RequestBody, iter_body_bytes
 from swift.http.headers import utf8_value
 from swift.http.mediatypes import TypeGuesser
@@ -227,6 +228,11 @@ class EncryptionFixture(FilterFixture):
         for make in reversed(left):
             front = make(front)
         super().__init__(sim, front)
+
+
+def as_stored(sim, method, path, headers=None):
+    """Send a request for an encrypted object as it is stored."""
+    return sim(method, path, headers, env={environkeys.CRYPTO_OVERRIDE: True})
 
 
 def md5_of(data):

@@ -15,6 +15,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -197,10 +198,13 @@ class World:
         # Daemons that a block started may write to its log later on.
         log = self.root / "hosts" / address / "output"
         log.unlink(missing_ok=True)
-        with open(log, "a+") as output:
+        # Pasted as at a terminal: a command that reads its input takes the rest of the block.
+        with tempfile.TemporaryFile() as pasted, open(log, "a+") as output:
+            pasted.write(text.encode())
+            pasted.seek(0)
             done = subprocess.run(
-                self._enter(address, "bash", "-c", text),
-                stdin=subprocess.DEVNULL,
+                self._enter(address, "bash", "-s"),
+                stdin=pasted,
                 stdout=output,
                 stderr=output,
                 env=self._env,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from swift import __version__
-from tools.release import checksums, main
+from tools.release import ReleaseError, checksums, main, run, unmet
 
 ROOT = Path(__file__).parents[2]
 MINOR = __version__.rpartition(".")[0]
@@ -56,3 +56,27 @@ def test_a_release_never_overwrites_another(tmp_path, capsys):
         main([str(tmp_path)])
     assert "exists; choose another directory" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_the_build_of_debian_packages_lacks_is_told():
+    told = (
+        "dpkg-checkbuilddeps: error: Unmet build dependencies: build-essential:native "
+        "debhelper-compat (= 13) python3-all (>= 3.11)\n"
+    )
+    assert unmet(told) == "build-essential debhelper python3-all"
+    assert unmet("dpkg-checkbuilddeps: error: no file\n") == "dpkg-checkbuilddeps: error: no file"
+    # The page names them all.
+    page = (ROOT / "doc/howto/install.md").read_text()
+    control = (ROOT / "debian/control").read_text()
+    needed = re.search(r"^Build-Depends: (.*)$", control, re.M)[1]
+    (line,) = re.findall(r"apt-get install (build-essential .*)", page)
+    assert set(unmet(f"Unmet build dependencies: build-essential {needed.replace(',', '')}").split()) < {
+        *line.split()
+    }
+
+
+def test_a_command_that_fails_is_told_with_its_output(tmp_path):
+    assert run(["echo", "made"]) == "made\n"
+    with pytest.raises(ReleaseError) as failed:
+        run(["sh", "-c", "echo first; echo reason >&2; exit 3"])
+    assert str(failed.value) == "sh ended with status 3:\nfirst\nreason"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import time
+
 import pytest
 
 from swift.account.server import AccountSettings
@@ -21,6 +24,10 @@ from swift.compose import (
 )
 from swift.middleware.filter import Filter, FilterDeclaration
 from swift.middleware.symlink import SymlinkSettings
+from swift.runtime.deviceidentity import FINGERPRINT_FILE
+from swift.telemetry.devicefaults import KEY
+from swift.telemetry.log import silent_log
+from swift.telemetry.recon import ReconFile
 
 
 @pytest.fixture
@@ -151,3 +158,24 @@ def test_a_declared_filter_tells_info_and_names_the_option_that_is_bad(tmp_path)
     assert process.info.public() == {"strict": {"loops": 3}}
     with pytest.raises(ConfigError, match=r"\[filter:strict-one\]: option symloop_max"):
         declared({}, symloop_max="x")(lambda environ, start: [])
+
+
+def test_errors_of_a_device_that_was_replaced_are_forgotten(tmp_path):
+    """A new device gets a fingerprint, which is younger than the errors of the former one."""
+    for name in ("sda", "sdb"):
+        (tmp_path / "srv" / name).mkdir(parents=True)
+    (tmp_path / "swift.conf").write_text("[swift-hash]\nswift_hash_path_suffix = s\n")
+    conf = {
+        "swift_dir": str(tmp_path),
+        "devices": f"{tmp_path}/srv",
+        "mount_check": "false",
+        "recon_cache_path": str(tmp_path),
+    }
+    recon = ReconFile(str(tmp_path), "object", silent_log())
+    daemon_context(conf, name="object-updater")
+    os.utime(tmp_path / "srv/sdb" / FINGERPRINT_FILE, (1, 1))
+    now = time.time()
+    recon.dump({KEY: {name: {"errors": 3, "last": now - 100, "error": "EIO"} for name in ("sda", "sdb")}})
+    (tmp_path / "srv/sda" / FINGERPRINT_FILE).unlink()
+    daemon_context(conf, name="object-updater")
+    assert set(recon.read()[KEY]) == {"sdb"}

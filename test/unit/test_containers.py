@@ -50,12 +50,18 @@ def test_the_file_of_secrets_is_its_owners_alone_and_never_committed():
 
 
 @pytest.fixture
-def copy():
-    """The function of kolla_set_configs that copies one entry of ``config_files``."""
+def kolla():
+    """The module kolla_set_configs."""
     loader = SourceFileLoader("kolla_set_configs", str(CONTAINERS / "kolla_set_configs"))
     module = module_from_spec(spec_from_loader(loader.name, loader))
     loader.exec_module(module)
-    return module.copy
+    return module
+
+
+@pytest.fixture
+def copy(kolla):
+    """The function that copies one entry of ``config_files``."""
+    return kolla.copy
 
 
 @pytest.fixture
@@ -92,13 +98,48 @@ def test_kolla_follows_no_link_that_the_services_made(tmp_path, copy, owner):
     foreign.chmod(0o600)
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf" / "swift.conf").write_text("new")
+    for name in ("linked", "folder/file"):
+        (tmp_path / "conf" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "conf" / name).write_text("new")
     (tmp_path / "etc").mkdir()
-    for link in ("swift.conf", "swift.conf.new", "old"):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "etc" / "folder").symlink_to(tmp_path / "elsewhere")
+    for link in ("swift.conf", "swift.conf.new", "old", "linked"):
         (tmp_path / "etc" / link).symlink_to(foreign)
     copy(f"{tmp_path}/conf/swift.conf", f"{tmp_path}/etc/swift.conf", owner=owner, perm="0644")
     copy(f"{tmp_path}/conf", f"{tmp_path}/etc", owner=owner, perm="0644", merge=True)
     assert (foreign.read_text(), mode_of(foreign)) == ("foreign", 0o600)
-    assert (tmp_path / "etc" / "swift.conf").read_text() == "new"
+    for name in ("swift.conf", "linked", "folder/file"):
+        assert (tmp_path / "etc" / name).read_text() == "new"
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_kolla_changes_what_it_opened_and_not_what_takes_its_place(tmp_path, kolla, owner):
+    """A service may exchange a file for a link at any moment, also after the script looked at it."""
+    foreign, folder = tmp_path / "foreign", tmp_path / "etc"
+    foreign.write_text("foreign")
+    foreign.chmod(0o600)
+    folder.mkdir()
+    for name in ("a", "b"):
+        (folder / name).write_text(name)
+    (folder / "link").symlink_to(foreign)
+    for fd in kolla.below(str(folder)):
+        for name in ("a", "b"):
+            (folder / name).unlink(missing_ok=True)
+            (folder / name).symlink_to(foreign)
+        kolla.set_owner(fd, owner, "0644")
+    assert mode_of(foreign) == 0o600 and mode_of(folder) == 0o755
+
+
+def test_kolla_keeps_properties_that_are_to_be_kept(tmp_path, copy):
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "a").write_text("a")
+    (tmp_path / "conf" / "a").chmod(0o604)
+    (tmp_path / "conf").chmod(0o705)
+    os.utime(tmp_path / "conf" / "a", (1, 2))
+    copy(f"{tmp_path}/conf", f"{tmp_path}/etc", preserve_properties=True)
+    assert (mode_of(tmp_path / "etc"), mode_of(tmp_path / "etc" / "a")) == (0o705, 0o604)
+    assert (tmp_path / "etc" / "a").stat().st_mtime == 2
 
 
 def test_the_services_may_not_choose_how_the_script_of_root_runs():

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from swift.config.declared import daemons
+from swift.runtime.service.checks import UNIT_PATHS
 from swift.runtime.service.services import MAIN_SERVERS
 
 #: Where packages install commands.
@@ -18,11 +19,11 @@ BIN = "/usr/bin"
 TARGET = "swift.target"
 
 #: What a process that serves devices needs of the machine, and nothing else.
-SANDBOX = """\
+SANDBOX = f"""\
 NoNewPrivileges=yes
 CapabilityBoundingSet=
 ProtectSystem=strict
-ReadWritePaths=-/srv/node -/var/cache/swift -/var/lock
+ReadWritePaths={" ".join(f"-{path}" for path in UNIT_PATHS)}
 ProtectHome=yes
 PrivateTmp=yes
 PrivateDevices=yes
@@ -38,7 +39,8 @@ RestrictRealtime=yes
 RestrictSUIDSGID=yes
 LockPersonality=yes
 SystemCallArchitectures=native
-SystemCallFilter=@system-service
+SystemCallFilter=@system-service open_by_handle_at
+SystemCallErrorNumber=EPERM
 UMask=0022
 """
 

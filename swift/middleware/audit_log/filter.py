@@ -20,7 +20,7 @@ from urllib.parse import unquote
 from swift.base.errors import ConfigError
 from swift.compose import Services
 from swift.config.kinds import COUNT, integer
-from swift.config.schema import Settings, option
+from swift.config.schema import FILE, Settings, Writes, option
 from swift.gateway.subrequest import ReportedChange
 from swift.http import environkeys
 from swift.http.headers import utf8_value
@@ -52,7 +52,9 @@ class AuditLogSettings(Settings):
 
     log_reads: bool = option(False, "Also log requests that only read and are not refused.")
     path: str = option(
-        "/var/log/swift/audit.log", "File of the log; its directory must be writable for the server's user."
+        "/var/log/swift/audit.log",
+        "File of the log; its directory must be writable for the server's user.",
+        writes=Writes(FILE, unless="syslog"),
     )
     max_bytes: int = option(100_000_000, "Size at which the file is rotated; 0: never.", kind=COUNT)
     backups: int = option(10, "Rotated files that are kept.", kind=COUNT)

@@ -51,6 +51,7 @@ class Encryption(Filter):
             return self.forward(request)
         if entity.path.obj is None:
             return self._get_listing(request, fetch) if request.method == "GET" else self.forward(request)
+        env[environkeys.CIPHERTEXT_ACCEPTED] = True
         self._add_etag_macs(request, fetch)
         if request.method in ("GET", "HEAD"):
             return self._read_object(request, fetch)

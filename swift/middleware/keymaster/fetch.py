@@ -15,7 +15,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 
-from swift import DISTRIBUTION
+from swift.base.extras import install_command
 
 #: The only kind of root secret: AES-256.
 KEY_ALGORITHM, KEY_BITS = "AES", 256
@@ -48,11 +48,8 @@ def main() -> int:
     try:
         secrets = fetch(options, request["key_ids"])
     except ImportError as error:
-        extra = f"{DISTRIBUTION}[{request['service']}_keymaster]"
-        print(
-            f"the package {error.name} is not installed; {sys.executable} -m pip install '{extra}'",
-            file=sys.stderr,
-        )
+        install = install_command(f"{request['service']}_keymaster")
+        print(f"the package {error.name} is not installed; {install}", file=sys.stderr)
         return 1
     except Exception as error:
         # The operator needs the text of any client library's exception, without a traceback.

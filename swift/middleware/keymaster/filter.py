@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -12,7 +12,7 @@ from typing import ClassVar
 from swift.base.entity import EntityPath
 from swift.base.errors import ConfigError
 from swift.compose import Services
-from swift.config.files import read_section
+from swift.config.files import read_section, repeated_options
 from swift.config.kinds import integer
 from swift.config.schema import PLUMBING_KEYS, Conf, Settings, option
 from swift.config.unknown import KnownOptions
@@ -107,20 +107,31 @@ def read_options(conf: Conf, settings: type[SecretSettings], name: str) -> dict[
     """
     section_options = {key: value for key, value in conf.items() if key not in PLUMBING_KEYS}
     path = section_options.get("keymaster_config_path")
-    if not path:
-        return section_options
     known_options = KnownOptions.of(settings)
-    conflicting = [
-        key
-        for key in section_options
-        if key != "keymaster_config_path" and (key in known_options.names or known_options.has_pattern(key))
-    ]
+
+    def is_own(key: str) -> bool:
+        return key != "keymaster_config_path" and (
+            key in known_options.names or known_options.has_pattern(key)
+        )
+
+    if not path:
+        _check_repeated(conf.get("__file__", ""), is_own)
+        return section_options
+    conflicting = [key for key in section_options if is_own(key)]
     if conflicting:
         raise ConfigError(f"[filter:{name}] option {conflicting[0]} belongs into {path}, which it names")
     try:
+        _check_repeated(path, is_own)
         return read_section(path, name)
     except OSError as error:
         raise ConfigError(f"keymaster_config_path: {error}")
+
+
+def _check_repeated(path: str, is_own: Callable[[str], bool]) -> None:
+    """Refuse a key that stands twice: what the first one encrypted would be unreadable."""
+    for repeated in repeated_options(path) if path else ():
+        if is_own(repeated.option):
+            raise ConfigError(f"{repeated.text.partition('; ')[0]}; remove one, or give it an id of its own")
 
 
 def _make_filter(app: App, _settings: KeymasterSettings, services: Services) -> Keymaster:

@@ -1,7 +1,9 @@
 """The adoption of a cluster that was made by hand: an inventory and a state directory from its files.
 
-Read are swift.conf, the builders, and the users of tempauth, in a configuration directory. What an inventory
-cannot express is refused, so that the first ``plan`` changes neither devices nor policies.
+Read are the builders and all configuration files that an inventory writes, in a configuration directory.
+Options that an inventory would write otherwise go to its ``[conf]``, secret ones to the state directory. What
+an inventory cannot express is refused, so that the first ``plan`` changes neither devices, policies nor
+pipelines.
 """
 
 from __future__ import annotations
@@ -10,21 +12,44 @@ import json
 import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from swift.base.errors import ConfigError
 from swift.config.cluster import ClusterConfig, read_cluster_config
 from swift.config.files import raw_sections
 from swift.middleware.tempauth.users import User, parse_users
-from swift.operations.deploy.inventory import CONF_FILES, PORTS, Inventory, parse_inventory
+from swift.obj.replicator.settings import RSYNC
+from swift.operations.deploy.files import Sections, default_sections
+from swift.operations.deploy.inventory import (
+    CONF_FILES,
+    MEMCACHED_PORT,
+    PORTS,
+    PROXY,
+    STORAGE,
+    Inventory,
+    parse_inventory,
+)
 from swift.operations.deploy.rings import RingSource, RingUpdate, update_rings
-from swift.operations.deploy.state import Secrets
+from swift.operations.deploy.state import Secrets, is_secret, is_user
 from swift.policy.policy import Policies, Policy
 from swift.ring.builder import RingBuilder
 from swift.ring.device import DeviceRecord
 from swift.ring.ringfile import encode, load_table
 
 _HEADER = "# Adopted by swift-deploy from {}. Secrets are in the state directory beside this file.\n"
+_STORAGE_FILES = tuple(f"{kind}-server.conf" for kind in PORTS)
+_TEMPAUTH = "filter:tempauth"
+#: Options that each host has values of its own for.
+_ADDRESSES = ("bind_ip", "metrics_bind_ip", "ring_ip")
+#: Options that an inventory sets to other values than they have where a file does not name them.
+_OTHER_DEFAULTS = (
+    ("app:proxy-server", "account_autocreate", "false"),
+    ("object-replicator", "sync_method", RSYNC),
+)
+#: The server of a file that names none.
+_MEMCACHED = f"127.0.0.1:{MEMCACHED_PORT}"
+#: File → section → option → value.
+Confs = Mapping[str, Sections]
 #: Options of a policy that an inventory has as keys of its own.
 _POLICY_KEYS = (
     *("name", "default", "policy_type", "ec_type"),
@@ -57,20 +82,29 @@ def adopt(swift_dir: str, proxies: Sequence[str], path: str) -> Adopted:
     policies = Policies.parse(config.sections, source=config.path)
     names = ["account", "container", *(policy.ring_name for policy in policies)]
     builders = {name: _load_builder(swift_dir, name) for name in names}
-    users = _users(os.path.join(swift_dir, "proxy-server.conf"))
-    text = "\n".join(_lines(config, policies, builders, users, proxies))
-    inventory = parse_inventory(tomllib.loads(text), path)
+    confs = {
+        name: options
+        for name in CONF_FILES
+        if name != "swift.conf" and (options := _read_conf(os.path.join(swift_dir, name)))
+    }
+    users = _users(confs)
+    text = "\n".join(_lines(config, policies, builders, confs, users, proxies))
     hashes = config.sections["swift-hash"]
     secrets = Secrets(
         hashes.get("swift_hash_path_prefix", ""),
         hashes.get("swift_hash_path_suffix", ""),
-        {f"{user.account}:{user.name}": user.key for user in users},
+        {f"{user.account}:{user.name}": user.key for user in users.values()},
     )
+    everything = "\n".join((text, *_other_conf_lines(confs)))
+    plain, secret = _split_options(confs, parse_inventory(tomllib.loads(everything), path), secrets, users)
+    text = "\n".join((text, *_other_conf_lines(plain)))
+    inventory = parse_inventory(tomllib.loads(text), path)
     rings = tuple(
         RingUpdate(name, builder, encode(builder.table(), f"{name}.ring.gz"), ("adopt",), ())
         for name, builder in builders.items()
     )
-    return Adopted(text, inventory, secrets, rings, tuple(_notes(inventory, swift_dir)))
+    notes = tuple(_notes(inventory, swift_dir))
+    return Adopted(text, inventory, replace(secrets, options=secret), rings, notes)
 
 
 def _load_builder(swift_dir: str, name: str) -> RingBuilder:
@@ -96,11 +130,75 @@ def _load_builder(swift_dir: str, name: str) -> RingBuilder:
     return builder
 
 
-def _users(path: str) -> list[User]:
-    """Return the users of tempauth; none without the file or the section."""
-    if not os.path.exists(path):
-        return []
-    return list(parse_users(raw_sections(path).get("filter:tempauth", {})).values())
+# --- options ------------------------------------------------------------------------------------------
+
+
+def _read_conf(path: str) -> Sections:
+    """Return the options of a file, or of a directory in its place; none if there is neither."""
+    if not os.path.exists(path) and not os.path.isdir(f"{path}.d"):
+        return {}
+    sections = raw_sections(path)
+    for section, options in sections.items():
+        if "pipeline" in options:
+            options["pipeline"] = " ".join(options["pipeline"].split())
+        for name, value in options.items():
+            if "\n" in value:
+                raise AdoptError(f"{path} [{section}]: {name} has several lines: write it in one")
+    for section, name, value in _OTHER_DEFAULTS:
+        if section in sections:
+            sections[section].setdefault(name, value)
+    return sections
+
+
+def _pipeline(confs: Confs) -> list[str]:
+    pipeline = confs.get("proxy-server.conf", {}).get("pipeline:main", {}).get("pipeline", "").split()
+    if pipeline and pipeline[-1] != "proxy-server":
+        raise AdoptError(f"proxy-server.conf: its pipeline ends with {pipeline[-1]}, not with proxy-server")
+    return pipeline
+
+
+def _users(confs: Confs) -> dict[str, User]:
+    """Return the users of tempauth that an inventory can express, by their options."""
+    pipeline = _pipeline(confs)
+    if pipeline and "tempauth" not in pipeline:
+        return {}
+    options = confs.get("proxy-server.conf", {}).get(_TEMPAUTH, {})
+    users = {
+        name: user
+        for name, value in options.items()
+        if is_user(_TEMPAUTH, name)
+        for user in parse_users({name: value}).values()
+    }
+    return {name: user for name, user in users.items() if user.storage_url is None}
+
+
+def _split_options(
+    confs: Confs, inventory: Inventory, secrets: Secrets, users: Mapping[str, User]
+) -> tuple[dict[str, Sections], dict[str, Sections]]:
+    """Return the options that an inventory would not write of itself: plain ones, and secret ones."""
+    first = (inventory.hosts_of(STORAGE)[0], inventory.hosts_of(PROXY)[0])
+    defaults = {
+        name: sections
+        for host in first
+        for name, sections in default_sections(inventory, host, secrets).items()
+    }
+    addresses = [
+        address
+        for host in inventory.hosts
+        for address in (host.address, host.replication_address, host.proxy_address)
+    ]
+    plain: dict[str, Sections] = {}
+    secret: dict[str, Sections] = {}
+    for file, sections in confs.items():
+        for section, options in sections.items():
+            for name, value in options.items():
+                is_address = name in _ADDRESSES and value in addresses
+                is_default = defaults.get(file, {}).get(section, {}).get(name) == value
+                if is_address or is_default or (section == _TEMPAUTH and name in users):
+                    continue
+                kept = secret if is_secret(section, name, value) else plain
+                kept.setdefault(file, {}).setdefault(section, {})[name] = value
+    return plain, secret
 
 
 # --- the text of the inventory ------------------------------------------------------------------------
@@ -110,7 +208,8 @@ def _lines(
     config: ClusterConfig,
     policies: Policies,
     builders: Mapping[str, RingBuilder],
-    users: Sequence[User],
+    confs: Confs,
+    users: Mapping[str, User],
     proxies: Sequence[str],
 ) -> Iterator[str]:
     yield _HEADER.format(os.path.dirname(config.path))
@@ -118,6 +217,8 @@ def _lines(
     for key in ("part_power", "min_part_hours", "overload"):
         values = {name: getattr(builder, key) for name, builder in builders.items()}
         yield f"{key} = {_number(_common(values, key))}"
+    if user := _shared(confs, ("proxy-server.conf", *_STORAGE_FILES), "user", "swift"):
+        yield f"user = {_text(user)}"
     yield "\n[storage]"
     replicas = _common({name: builders[name].replicas for name in ("account", "container")}, "replicas")
     yield f"replicas = {_number(replicas)}"
@@ -129,14 +230,35 @@ def _lines(
             for dev in builder.live_devs
         }
         yield f"{kind}_port = {_common(devices, 'port')}"
-    if users:
-        yield "\n[proxy.users]"
-        for user in users:
-            yield f"{_text(f'{user.account}:{user.name}')} = {_text_list(user.groups)}"
+    if folder := _shared(confs, _STORAGE_FILES, "devices", "/srv/node"):
+        yield f"devices = {_text(folder)}"
+    yield from _proxy_lines(confs, users)
     for policy in policies:
         yield from _policy_lines(policy, builders[policy.ring_name].replicas)
     yield from _conf_lines(config)
     yield from _host_lines(builders, proxies)
+
+
+def _shared(confs: Confs, names: Sequence[str], option: str, default: str) -> str:
+    """Return the value that [DEFAULT] of all these files has; an empty text for the default, or several."""
+    found = {confs[name].get("DEFAULT", {}).get(option, default) for name in names if name in confs}
+    return found.pop() if len(found) == 1 and default not in found else ""
+
+
+def _proxy_lines(confs: Confs, users: Mapping[str, User]) -> Iterator[str]:
+    yield "\n[proxy]"
+    port = confs.get("proxy-server.conf", {}).get("DEFAULT", {}).get("bind_port", "")
+    if port.isdecimal():
+        yield f"port = {port}"
+    if pipeline := _pipeline(confs):
+        yield f"pipeline = {_text_list(pipeline)}"
+    if users:
+        yield "\n[proxy.users]"
+        for user in users.values():
+            yield f"{_text(f'{user.account}:{user.name}')} = {_text_list(user.groups)}"
+    servers = confs.get("memcache.conf", {}).get("memcache", {}).get("memcache_servers", _MEMCACHED)
+    yield "\n[memcached]"
+    yield f"servers = {_text_list([each.strip() for each in servers.split(',')])}"
 
 
 def _common(values: Mapping[str, object], key: str) -> object:
@@ -182,6 +304,15 @@ def _conf_lines(config: ClusterConfig) -> Iterator[str]:
             yield f'\n[conf."swift.conf".{_text(section)}]'
             for name, value in kept.items():
                 yield f"{_text(name)} = {_text(value)}"
+
+
+def _other_conf_lines(confs: Confs) -> Iterator[str]:
+    """Yield the options of other files as an inventory has them."""
+    for file, sections in confs.items():
+        for section, options in sections.items():
+            if options:
+                yield f"\n[conf.{_text(file)}.{_text(section)}]"
+                yield from (f"{_text(name)} = {_text(value)}" for name, value in options.items())
 
 
 def _host_lines(builders: Mapping[str, RingBuilder], proxies: Sequence[str]) -> Iterator[str]:
@@ -276,8 +407,9 @@ def _notes(inventory: Inventory, swift_dir: str) -> Iterator[str]:
     for ring in update_rings(inventory, source, remove=False, go_on=False):
         yield from (f"ring {ring.name}: apply will {change}" for change in ring.changes)
     for name in CONF_FILES:
-        if name != "swift.conf" and os.path.exists(os.path.join(swift_dir, name)):
-            yield (
-                f"{name}: its options are not adopted; copy those that you changed to "
-                f'[conf."{name}"."SECTION"], and compare with plan'
-            )
+        path = os.path.join(swift_dir, name)
+        if not os.path.exists(path) and not os.path.isdir(f"{path}.d"):
+            yield f"{name}: {swift_dir} does not have it; its options on hosts are not adopted, see plan"
+    for name in sorted(os.listdir(swift_dir)):
+        if name.endswith(".conf") and name not in CONF_FILES:
+            yield f"{name}: an inventory does not have this file; it stays on hosts as it is"

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 
 from swift.base.clock import Clock, SystemClock
 from swift.base.errors import ConfigError
+from swift.operations.deploy.changes import FileChange, describe_change
 from swift.operations.deploy.files import ETC, FOREIGN_UNITS, files_of, managed_units, units_of
-from swift.operations.deploy.hosts import HostAccess, HostError
+from swift.operations.deploy.hosts import HostAccess, HostError, HostState
 from swift.operations.deploy.inventory import STORAGE, Host, Inventory
 from swift.operations.deploy.plan import DeployPlan, HostPlan, HostTarget, check_identity, compare_host
 from swift.operations.deploy.rings import RingSource, RingUpdate, has_devices, update_rings
@@ -76,7 +77,32 @@ class Deployment:
         except HostError as error:
             return HostPlan(host, error=str(error).removeprefix(f"host {host.name}: "))
         check_identity(state, host, known, [f"{ETC}/{ring.file_name}" for ring in rings], has_builder)
-        return compare_host(target, state)
+        plan = compare_host(target, state)
+        try:
+            changes = self._changes_of(plan, state, rings)
+        except HostError as error:
+            return replace(plan, error=str(error).removeprefix(f"host {host.name}: "))
+        errors = [each for each in (plan.error, *(change.error for change in changes)) if each]
+        return replace(plan, changes=changes, error=errors[0] if errors else "")
+
+    def _changes_of(
+        self, plan: HostPlan, state: HostState, rings: tuple[RingUpdate, ...]
+    ) -> tuple[FileChange, ...]:
+        """Return what the files of a plan change on its host. Raises ``HostError``."""
+        files = (*plan.create, *plan.change)
+        if not files:
+            return ()
+        found = self._access.read(plan.host, [file.path for file in files])
+        updates = {f"{ETC}/{ring.file_name}": ring for ring in rings}
+        return tuple(
+            describe_change(
+                file,
+                found.get(file.path),
+                updates.get(file.path),
+                is_written=state.written.get(file.path, False),
+            )
+            for file in files
+        )
 
     def _target(self, host: Host, secrets: Secrets, rings: tuple[RingUpdate, ...]) -> HostTarget:
         """Return the files and units of a host; it has the role storage while rings have its devices."""
@@ -150,6 +176,7 @@ def _new_secrets(known: Secrets | None, secrets: Secrets) -> Iterator[str]:
 _DRIFT = {
     "create": "{} is missing",
     "change": "{} differs",
+    "drop": "{} is not in the inventory",
     "enable": "{} is not enabled and running",
     "disable": "{} is enabled or running, but not in the inventory",
     "remove": "{} is left from a former role",
@@ -181,4 +208,4 @@ def _drift_of(host: HostPlan) -> Iterable[str]:
 def select_lines(plan: DeployPlan) -> Sequence[str]:
     """Return the lines of a plan and its notes, as ``plan`` prints them."""
     lines = list(plan.lines()) or ["nothing to do: all hosts are as the inventory says"]
-    return [*lines, *plan.notes()]
+    return [*plan.diffs(), *lines, *plan.notes()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from swift.config import declared
@@ -91,51 +91,74 @@ def files_of(
         unit for unit in units_of(inventory, host) if unit.startswith("swift-") and "." not in unit
     )
     found = [HostFile(f"{ETC}/{ring.file_name}", ring.content, owner) for ring in rings]
+    for each in _confs_of(inventory, host, secrets, running):
+        kept = (secrets.options.get(each.name, {}), inventory.conf.get(each.name, {}))
+        text = render_sections(each.sections, *kept)
+        told = tuple(unit for unit in running if unit in each.units)
+        found.append(HostFile(f"{ETC}/{each.folder or each.name}", text.encode(), owner, units=told))
+    if PROXY in host.roles and not inventory.memcached.servers:
+        found.append(_memcached_conf(inventory, host))
+    if STORAGE in host.roles and inventory.cluster.sync_method == "rsync":
+        found.append(_rsyncd_conf(inventory, host))
+    return tuple(found)
 
-    def add(name: str, sections: Sections, units: tuple[str, ...], folder: str = "") -> None:
-        text = render_sections(sections, inventory.conf.get(name, {}))
-        path = f"{ETC}/{folder or name}"
-        told = tuple(unit for unit in running if unit in units)
-        found.append(HostFile(path, text.encode(), owner, units=told))
 
+def default_sections(inventory: Inventory, host: Host, secrets: Secrets) -> dict[str, Sections]:
+    """Return the files of a host before other options are set: name → its sections."""
+    confs = _confs_of(inventory, host, secrets, ())
+    return {each.name: each.sections for each in confs if not each.folder}
+
+
+@dataclass(frozen=True)
+class _Conf:
+    """A configuration file: its name in ``[conf]``, where it lies if elsewhere, and the units to tell."""
+
+    name: str
+    sections: Sections
+    units: tuple[str, ...]
+    folder: str = ""
+
+
+def _confs_of(
+    inventory: Inventory, host: Host, secrets: Secrets, running: tuple[str, ...]
+) -> Iterator[_Conf]:
     clients = ("swift-container-sharder", "swift-container-sync", "swift-object-expirer")
-    add("swift.conf", _swift_conf(inventory, secrets), running)
-    add(
+    yield _Conf("swift.conf", _swift_conf(inventory, secrets), running)
+    yield _Conf(
         "memcache.conf",
         {"memcache": {"memcache_servers": ",".join(inventory.memcache_servers())}},
         ("swift-proxy-server", "swift-container-reconciler", *clients),
     )
     if PROXY in host.roles:
-        add("proxy-server.conf", _proxy_conf(inventory, host, secrets), ("swift-proxy-server",))
-        if not inventory.memcached.servers:
-            found.append(_memcached_conf(inventory, host))
+        yield _Conf("proxy-server.conf", _proxy_conf(inventory, host, secrets), ("swift-proxy-server",))
     if STORAGE in host.roles:
-        add("internal-client.conf", _client_conf(), clients)
-        once = inventory.runs_once(host)
+        yield _Conf("internal-client.conf", _client_conf(), clients)
         for kind in PORTS:
             name = f"{kind}-server.conf"
             readers = [each for each in daemons_of(kind, once=True) if not declared.daemons()[each].conf_name]
             told = (f"swift-{kind}-server", *(f"swift-{each}" for each in readers))
-            add(name, _storage_conf(inventory, host, kind), told)
+            yield _Conf(name, _storage_conf(inventory, host, kind), told)
             if host.has_replication_network:
                 instance = _storage_conf(inventory, host, kind, is_instance=True)
                 unit = f"swift-{kind}-server@{INSTANCE}"
-                add(name, instance, (unit,), f"{kind}-server/{INSTANCE}.conf")
-        if once:
+                yield _Conf(name, instance, (unit,), f"{kind}-server/{INSTANCE}.conf")
+        if inventory.runs_once(host):
             conf = {**_client_conf(), "container-reconciler": {}}
-            add("container-reconciler.conf", conf, ("swift-container-reconciler",))
-        if inventory.cluster.sync_method == "rsync":
-            found.append(_rsyncd_conf(inventory, host))
-    return tuple(found)
+            yield _Conf("container-reconciler.conf", conf, ("swift-container-reconciler",))
 
 
 def render_sections(
-    sections: Mapping[str, Mapping[str, str]], overrides: Mapping[str, Mapping[str, str]]
+    sections: Mapping[str, Mapping[str, str]], *overrides: Mapping[str, Mapping[str, str]]
 ) -> str:
-    """Return the text of a configuration file; ``overrides`` come last."""
+    """Return the text of a configuration file; later ``overrides`` come last."""
     merged = {name: dict(options) for name, options in sections.items()}
-    for name, options in overrides.items():
-        merged.setdefault(name, {}).update(options)
+    for each in overrides:
+        for name, options in each.items():
+            own = merged.setdefault(name, {})
+            # A filter of another package has a way of its own to be found.
+            if any(option.startswith("paste.") for option in options):
+                own.pop("use", None)
+            own.update(options)
     parts = [_HEADER]
     for name, options in merged.items():
         parts.append(f"\n[{name}]\n")

@@ -28,6 +28,8 @@ from swift.operations.deploy.inventory import ClusterOptions, Host
 TIMEOUT_S = 300.0
 #: Bytes that a host may print; the states of a thousand files are far fewer.
 OUTPUT_MAX = 4 << 20
+#: Bytes that it may print of the content of files: rings of a large cluster have a few MiB each.
+CONTENT_MAX = 256 << 20
 #: Names of units whose services wait for a reload since an interrupted ``apply``.
 PENDING = f"{ETC}/.swift-deploy-pending"
 #: Digests and paths of the files that ``apply`` wrote, one a line.
@@ -89,6 +91,25 @@ if [ -f $conf ]; then
 fi
 """
 
+#: A configuration that stands in a directory is its files in the order of their names.
+_READ = r"""
+set -eu
+content() {
+    if [ -f "$1" ]; then
+        cat "$1"
+    elif [ -d "$1.d" ]; then
+        for part in "$1.d"/*.conf; do
+            [ ! -f "$part" ] || { cat "$part" && echo; }
+        done
+    fi
+}
+show() {
+    if [ -f "$1" ] || [ -d "$1.d" ]; then
+        text=$(content "$1" | base64 | tr -d '\n')
+        echo "content $1 ${text:-=}"
+    fi
+}
+"""
 _BEGIN = rf"""
 set -eu
 umask 077
@@ -143,6 +164,13 @@ place "$stage/record" {record}
 rename {record}
 [ -s {record} ] || rm {record}
 """
+#: Lets the units write where the configuration says. A reload does not change where a process may write.
+_LET_WRITE = r"""
+if command -v swift-config >/dev/null; then
+    changed=$(swift-config --units | sed -n 's/^Then run: .* try-restart //p')
+    [ -z "$changed" ] || { systemctl daemon-reload && systemctl try-restart $changed; }
+fi
+"""
 _REMOVE = r"""
 remove() {{
     if [ -e "$1{before}" ]; then mv -fT "$1{before}" "$1"; else rm -f "$1"; fi
@@ -194,6 +222,9 @@ class HostAccess(Protocol):
     def inspect(self, host: Host, files: Sequence[HostFile], units: Sequence[str]) -> HostState:
         """Return the state of files and units of a host."""
 
+    def read(self, host: Host, paths: Sequence[str]) -> dict[str, bytes]:
+        """Return the content of files of a host; a directory ``PATH.d`` stands for a missing file."""
+
     def install(self, host: Host, files: Sequence[HostFile], pending: Sequence[str]) -> None:
         """Replace files of a host, and record them; ``pending`` are the units that have to reload then."""
 
@@ -212,10 +243,10 @@ def state_of(file: HostFile) -> FileState:
 
 
 class _OutputTooLong(Exception):
-    """A command printed more than ``OUTPUT_MAX``; it was killed."""
+    """A command printed more than it may; it was killed."""
 
 
-def _communicate(command: Sequence[str], script: bytes) -> tuple[int, bytes, bytes]:
+def _communicate(command: Sequence[str], script: bytes, bytes_max: int) -> tuple[int, bytes, bytes]:
     """Run a command with a script on its standard input; return its status, output and errors.
 
     Raises OSError, ``TimeoutExpired``, ``_OutputTooLong``.
@@ -247,7 +278,7 @@ def _communicate(command: Sequence[str], script: bytes) -> tuple[int, bytes, byt
                     printed[key.fd] += data
                     if not data:
                         selector.unregister(key.fd)
-                    if len(printed[key.fd]) > OUTPUT_MAX:
+                    if len(printed[key.fd]) > bytes_max:
                         raise _OutputTooLong
                 if time.monotonic() >= deadline:
                     raise subprocess.TimeoutExpired(command, TIMEOUT_S)
@@ -270,17 +301,17 @@ class RemoteHosts:
         prefix = [*self._options.ssh, host.target] if host.target else []
         return [*prefix, *(("sudo", "-n") if self._options.sudo else ()), "sh", "-s"]
 
-    def _run(self, host: Host, what: str, script: str) -> str:
+    def _run(self, host: Host, what: str, script: str, bytes_max: int = OUTPUT_MAX) -> str:
         command = self.command(host)
         try:
-            status, output, errors = _communicate(command, script.encode())
+            status, output, errors = _communicate(command, script.encode(), bytes_max)
         except OSError as error:
             raise HostError(f"host {host.name}: cannot run {command[0]}: {error.strerror}")
         except subprocess.TimeoutExpired:
             # The error's own text is the command only, but its chain has the script.
             raise HostError(f"host {host.name}: {what} took longer than {TIMEOUT_S:g} s") from None
         except _OutputTooLong:
-            raise HostError(f"host {host.name}: {what} printed more than {OUTPUT_MAX} bytes")
+            raise HostError(f"host {host.name}: {what} printed more than {bytes_max} bytes")
         if status:
             lines = errors.decode(errors="replace").strip().splitlines()
             reason = _printable(lines[-1][:_ERROR_CHARS]) if lines else f"exit code {status}"
@@ -296,6 +327,22 @@ class RemoteHosts:
         lines.append("echo end")
         output = self._run(host, "reading its state", "\n".join(lines))
         return _parse_state(host, output, {_full_name(unit): unit for unit in units})
+
+    def read(self, host: Host, paths: Sequence[str]) -> dict[str, bytes]:
+        """See ``HostAccess``."""
+        script = "\n".join((_READ, *(f"show {shlex.quote(path)}" for path in paths), "echo end", ""))
+        lines = self._run(host, "reading its files", script, CONTENT_MAX).splitlines()
+        if lines[-1:] != ["end"]:
+            raise HostError(f"host {host.name}: its response is incomplete; is something printed at login?")
+        words = [line.split(" ") for line in lines if line.startswith("content ")]
+        try:
+            return {
+                path: b"" if text == "=" else base64.b64decode(text, validate=True)
+                for _content, path, text in words
+                if path in paths
+            }
+        except ValueError:
+            raise HostError(f"host {host.name}: its response with files is damaged")
 
     def install(self, host: Host, files: Sequence[HostFile], pending: Sequence[str]) -> None:
         """See ``HostAccess``."""
@@ -330,6 +377,8 @@ class RemoteHosts:
         script = ["set -eu"]
         if disable:
             script.append(f"systemctl disable --now {shlex.join(disable)}")
+        if reload or enable:
+            script.append(_LET_WRITE)
         if reload:
             script.append(f"systemctl try-reload-or-restart {shlex.join(reload)}")
         if enable:

@@ -206,15 +206,16 @@ def load_inventory(path: str) -> Inventory:
 def parse_inventory(values: Mapping[str, object], path: str) -> Inventory:
     """Return the inventory of parsed TOML; raises ``InventoryError``."""
     top = Table(path, "top level", values)
+    conf = _parse_conf(top.table("conf"))
     inventory = Inventory(
         path=path,
         cluster=_parse_cluster(top.table("cluster"), path),
-        proxy=_parse_proxy(top.table("proxy")),
+        proxy=_parse_proxy(top.table("proxy"), conf.get("proxy-server.conf", {})),
         storage=_parse_storage(top.table("storage")),
         memcached=_parse_memcached(top.table("memcached")),
         policies=_parse_policies(top),
         hosts=_parse_hosts(top),
-        conf=_parse_conf(top.table("conf")),
+        conf=conf,
     )
     top.end()
     for role in ROLES:
@@ -248,7 +249,8 @@ def _parse_workers(table: Table) -> str:
     return str(table.integer("workers", least=1)) if table.has("workers") else "auto"
 
 
-def _parse_proxy(table: Table) -> ProxyOptions:
+def _parse_proxy(table: Table, conf: Mapping[str, Mapping[str, str]]) -> ProxyOptions:
+    """Return ``[proxy]``; ``conf`` may have the sections of filters of other packages."""
     names = table.table("users", "[proxy.users]")
     users = []
     for name in names:
@@ -259,8 +261,11 @@ def _parse_proxy(table: Table) -> ProxyOptions:
     known = (*declared.filters("proxy"), *(each.section for each in declared.filters("proxy").values()))
     pipeline = table.texts("pipeline")
     for name in pipeline:
-        if name not in (*known, "proxy-server"):
-            raise table.error("pipeline", f"has {name!r}, which is no filter")
+        if name not in (*known, "proxy-server") and f"filter:{name}" not in conf:
+            raise table.error(
+                "pipeline",
+                f'has {name!r}, which is no filter and no [conf."proxy-server.conf"."filter:{name}"]',
+            )
     if pipeline and (pipeline[-1] != "proxy-server" or pipeline.count("proxy-server") > 1):
         raise table.error("pipeline", "must end with proxy-server")
     options = ProxyOptions(
@@ -441,7 +446,7 @@ def _parse_conf(table: Table) -> Overrides:
             options = sections.table(section, f"[conf.{file!r}.{section!r}]")
             conf[file][section] = {}
             for option in options:
-                if not option.isprintable() or set(option) & set("=: []#;"):
+                if not option.isprintable() or set(option.removeprefix("set ")) & set("=: []#;"):
                     raise options.error(repr(option), "is no name of an option")
                 if option.startswith("swift_hash_path_"):
                     raise options.error(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from swift.base.errors import ConfigError
+from swift.operations.deploy.changes import FileChange, is_named
 from swift.operations.deploy.files import FOREIGN_UNITS, HostFile, hash_lines, is_deployed, managed_units
 from swift.operations.deploy.hosts import HostState, state_of
 from swift.operations.deploy.inventory import Host
@@ -37,10 +38,17 @@ class HostPlan:
     reload: tuple[str, ...] = ()
     #: Paths of files that were written for a role that the host has no more.
     remove: tuple[str, ...] = ()
+    #: Replacements of files, in the order of ``create`` and ``change``.
+    changes: tuple[FileChange, ...] = ()
     #: Sentences about what has to wait or stays.
     notes: tuple[str, ...] = ()
     #: Why nothing can be done there; empty if all is well.
     error: str = ""
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """Names of what hosts have and the new files have not."""
+        return tuple(item for change in self.changes for item in change.dropped)
 
     @property
     def is_empty(self) -> bool:
@@ -61,11 +69,13 @@ class HostPlan:
         found: dict[str, object] = {
             "create": [file.path for file in self.create],
             "change": [file.path for file in self.change],
+            "drop": list(self.dropped),
             "enable": list(self.enable),
             "disable": list(self.disable),
             "reload": list(self.reload),
             "remove": list(self.remove),
         }
+        found["diff"] = {change.path: "\n".join(change.diff) for change in self.changes}
         return {**found, "error": self.error} if self.error else found
 
 
@@ -100,6 +110,21 @@ class DeployPlan:
             yield from (f"ring {ring.name}: {change}" for change in ring.changes)
         for host in self.hosts:
             yield from (f"host {host.host.name}: {line}" for line in host.lines())
+
+    def diffs(self) -> Iterator[str]:
+        """Yield the diff of every file, those that are equal on several hosts once."""
+        hosts: dict[FileChange, list[str]] = {}
+        for host in self.hosts:
+            for change in host.changes:
+                hosts.setdefault(replace(change, dropped=(), error=""), []).append(host.host.name)
+        for change, names in hosts.items():
+            yield f"diff of {change.path} on {', '.join(names)}:"
+            yield from (f"    {line}" for line in change.diff or ("owner or mode only",))
+
+    def unnamed(self, names: Sequence[str]) -> list[str]:
+        """Return what would be dropped and is not named."""
+        items = dict.fromkeys(item for host in self.hosts for item in host.dropped)
+        return [item for item in items if not is_named(item, names)]
 
     def notes(self) -> Iterator[str]:
         """Yield what waits and is no difference."""

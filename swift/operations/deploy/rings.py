@@ -40,6 +40,8 @@ class RingUpdate:
     changes: tuple[str, ...]
     #: Sentences about what has to wait.
     notes: tuple[str, ...]
+    #: Ids of the devices that were removed.
+    removed: frozenset[int] = frozenset()
 
     @property
     def file_name(self) -> str:
@@ -95,6 +97,7 @@ def _update_ring(
             f"its part power is {builder.part_power}, and [cluster] part_power is {options.part_power}; "
             "change it with swift-ring-builder only"
         )
+    before = {dev["id"] for dev in builder.live_devs}
     changes += _set_options(builder, inventory, replicas)
     changes += _set_devices(builder, inventory, name, disk_class)
     if remove:
@@ -105,7 +108,8 @@ def _update_ring(
         builder, further = _continue_moves(builder, name, source)
         changes += further
     content = encode(builder.table(), f"{name}.ring.gz")
-    return RingUpdate(name, builder, content, tuple(changes), tuple(_notes(builder)))
+    removed = frozenset(before - {dev["id"] for dev in builder.live_devs})
+    return RingUpdate(name, builder, content, tuple(changes), tuple(_notes(builder)), removed)
 
 
 def _rebalance(builder: RingBuilder, name: str) -> Rebalanced:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import shutil
 import time
@@ -15,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from swift.base.errors import ConfigError
-from swift.operations.deploy.inventory import Inventory
+from swift.operations.deploy.inventory import Inventory, Overrides
 from swift.operations.deploy.rings import RingUpdate
 from swift.platform.disk import Disk
 from swift.platform.durable import replace_file
@@ -29,6 +30,11 @@ _LOCK_TIMEOUT_S = 5.0
 _DIRECTORY_MODE = 0o700
 _FILE_MODE = 0o600
 _BYTES = 16
+#: Names of options whose values are secret, and of those that only tell about secrets.
+_SECRET = re.compile(r"password|passwd|secret|token$|(^|_)key(_|$)", re.IGNORECASE)
+_NO_SECRET = re.compile(r"_(path|file|id|ids|dir|name|duration|time|life)$|^key_id_", re.IGNORECASE)
+#: A user and a password in a URL.
+_CREDENTIALS = re.compile(r"://[^/@\s]*:[^/@\s]+@")
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,8 @@ class Secrets:
     suffix: str = field(repr=False)
     #: account:user → key.
     keys: Mapping[str, str] = field(repr=False)
+    #: Options of configuration files that are secret.
+    options: Overrides = field(repr=False, default_factory=dict)
 
 
 class State:
@@ -70,11 +78,14 @@ class State:
             with open(path, encoding="utf-8") as file:
                 values = json.load(file)
             return Secrets(
-                str(values["hash_path_prefix"]), str(values["hash_path_suffix"]), dict(values["keys"])
+                str(values["hash_path_prefix"]),
+                str(values["hash_path_suffix"]),
+                dict(values["keys"]),
+                _overrides(values.get("options", {})),
             )
         except FileNotFoundError:
             return None
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, AttributeError):
             # The error's text could show a part of the file.
             raise ConfigError(f"{path} is damaged; restore it from a copy") from None
 
@@ -85,6 +96,7 @@ class State:
             "hash_path_prefix": secrets_.prefix,
             "hash_path_suffix": secrets_.suffix,
             "keys": dict(secrets_.keys),
+            "options": secrets_.options,
         }
         data = json.dumps(values, indent=2).encode() + b"\n"
         replace_file(Disk(), self._file(_SECRETS), data, mode=_FILE_MODE)
@@ -119,4 +131,27 @@ def complete_secrets(known: Secrets | None, inventory: Inventory) -> Secrets:
     new = {
         name: secrets.token_hex(_BYTES) for name, _groups in inventory.proxy.users if name not in known.keys
     }
-    return Secrets(known.prefix, known.suffix, {**known.keys, **new})
+    return Secrets(known.prefix, known.suffix, {**known.keys, **new}, known.options)
+
+
+def _overrides(values: Mapping[str, Mapping[str, Mapping[str, str]]]) -> Overrides:
+    """Return a copy of options by file and section, as texts."""
+    return {
+        file: {
+            section: {name: str(value) for name, value in options.items()}
+            for section, options in sections.items()
+        }
+        for file, sections in values.items()
+    }
+
+
+def is_user(section: str, option: str) -> bool:
+    """Return True if an option is a user of tempauth."""
+    return section.startswith("filter:") and option.startswith(("user_", "user64_"))
+
+
+def is_secret(section: str, option: str, value: str) -> bool:
+    """Return True if a value is for those alone who may read the file."""
+    if option.startswith("swift_hash_path_") or is_user(section, option) or _CREDENTIALS.search(value):
+        return True
+    return bool(_SECRET.search(option)) and not _NO_SECRET.search(option)

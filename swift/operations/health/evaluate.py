@@ -17,6 +17,7 @@ from swift.base.documents import JsonObject
 from swift.operations.health.copies import HostCopies, RingCopies, drained
 from swift.operations.health.forecast import CapacityForecast
 from swift.operations.recon.client import Host
+from swift.operations.recon.report import age_text
 from swift.ring.view import RingView
 
 WARN_FULL_PERCENT = 85.0
@@ -566,7 +567,7 @@ def _capacity_problems(capacity: CapacityForecast) -> list[Problem]:
 
 def _failing_device_problems(snapshot: ClusterSnapshot, now_s: float) -> list[Problem]:
     names = [
-        f"{host.ip}/{device} ({errors.count}, {errors.error})"
+        f"{host.ip}/{device} ({errors.count}, {errors.error}, none for {_quiet_text(now_s - errors.last_s)})"
         for host, found in snapshot.device_errors.items()
         for device, errors in found.items()
         if now_s - errors.last_s < ERRORS_S
@@ -577,9 +578,14 @@ def _failing_device_problems(snapshot: ClusterSnapshot, now_s: float) -> list[Pr
         Problem(
             Severity.WARNING,
             f"{_count_text(len(names), 'device')} with I/O errors in the last day: {_list_some(names)}",
-            "read the kernel's log about them; unmount or replace a device that goes on failing",
+            "read the kernel's log about them; unmount a device to repair it, or replace it: this ends the "
+            "warning",
         )
     ]
+
+
+def _quiet_text(seconds: float) -> str:
+    return age_text(max(0.0, seconds)).removesuffix(" ago")
 
 
 def _dead_space_problems(snapshot: ClusterSnapshot) -> list[Problem]:
@@ -666,8 +672,15 @@ def _other_problems(snapshot: ClusterSnapshot) -> list[Problem]:
     return found
 
 
+#: Replicators pause between passes, mostly for 30 seconds.
+_PASS_PAUSE_MAX_S = 60.0
+
+
 def _passes_done_at(snapshot: ClusterSnapshot, now_s: float) -> float | None:
-    """Return when every replicator will have completed another pass, if each takes as long as its last."""
+    """Return when every replicator will have completed another pass, if each takes as long as its last.
+
+    None if that is unknown, also when a pass is overdue: it takes longer than the last one.
+    """
     ends = []
     for said in snapshot.replication.values():
         minutes, last = said.get("object_replication_time"), said.get("object_replication_last")
@@ -676,6 +689,8 @@ def _passes_done_at(snapshot: ClusterSnapshot, now_s: float) -> float | None:
         else:
             seconds = minutes * MINUTE_S
         if isinstance(seconds, (int, float)) and isinstance(last, (int, float)):
+            if now_s > last + seconds + max(seconds, _PASS_PAUSE_MAX_S):
+                return None
             # What is under way may have passed the partition already: the one after it counts.
             ends.append(max(now_s, last + seconds) + seconds)
     return max(ends, default=None)

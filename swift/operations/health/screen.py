@@ -101,7 +101,7 @@ def _forecast_lines(health: Health, now_s: float) -> Iterator[str]:
             yield f"copies are as the rings say in about {span}, if replicators go on as fast"
     elif is_degraded or any(copies.misplaced or copies.missing or copies.waiting for copies in health.copies):
         yield ""
-        yield "the time that is left is unknown: no replicator has completed a pass"
+        yield "the time that is left is unknown until the replicators complete another pass"
     if oldest_s:
         yield ""
         yield f"the oldest of the replication passes behind this ended {age_text(max(0.0, now_s - oldest_s))}"

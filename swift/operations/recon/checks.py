@@ -52,7 +52,9 @@ class CheckContext:
         Errors are reported, and answers of another ``kind``.
         """
         replies = self.client.recon(self.hosts, check)
-        return report.record([_checked_reply(reply, kind) for reply in replies])
+        good = report.record([_checked_reply(reply, kind) for reply in replies])
+        report.unanswered = len(replies) - len(good)
+        return good
 
 
 def _checked_reply(reply: ReconReply, kind: type) -> ReconReply:
@@ -236,6 +238,11 @@ def check_packed(context: CheckContext, report: ReconReport) -> None:
         for facts in found.values()
         if isinstance(facts, Mapping)
     ]
+    if not devices:
+        report.print_line(
+            "No server reports packed devices: its policies have the file engine, or "
+            "swift-object-compactor has not completed a pass."
+        )
     for key in ("volumes", "live_bytes", "dead_bytes", "index_bytes", "lost_bytes"):
         report.stats(f"packed_{key}", [_number(facts.get(key)) for facts in devices])
 

@@ -68,6 +68,8 @@ class ReconReport:
         self._prints = prints
         self._verbose = verbose
         self._suppress = suppress
+        #: Servers that gave no answer to the present check.
+        self.unanswered = 0
 
     def print_line(self, text: str) -> None:
         """Print one line."""
@@ -76,6 +78,7 @@ class ReconReport:
 
     def print_heading(self, text: str) -> None:
         """Print the heading of a check."""
+        self.unanswered = 0
         self.print_line(f"[{clock_text(time.time())}] {text}")
 
     def print_rule(self) -> None:
@@ -103,7 +106,7 @@ class ReconReport:
 
     def stats(self, name: str, values: Sequence[Number | None], *, key: str = "") -> None:
         """Print the line of figures."""
-        figures = statistics(values)
+        figures = statistics([*values, *[None] * self.unanswered])
         self.facts[key or name] = figures
         if figures is None:
             self.print_line(f"[{name}] - No hosts returned valid data.")

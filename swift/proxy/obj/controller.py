@@ -15,6 +15,7 @@ from swift.gateway.info import ContainerInfo, container_info
 from swift.gateway.subrequest import drained
 from swift.http import environkeys, fields
 from swift.http.conditional import is_outdated_range_response
+from swift.http.cryptokeys import is_encrypted_response
 from swift.http.headers import HeaderMap
 from swift.http.mediatypes import TypeGuesser
 from swift.http.objectlock import CHECK, parse_lock
@@ -51,6 +52,7 @@ from swift.proxy.results import best_response, client_response
 from swift.proxy.shards import SPLIT_STATES, updating_shard
 from swift.proxy.stronglisting import ensure_row_majority
 
+_CIPHERTEXT = "The object is encrypted, and the pipeline has no keymaster and encryption to decrypt it."
 _LOCK_SYSMETA = fields.SYSMETA_S3_OBJECT_LOCK.removeprefix(fields.CONTAINER_SYSMETA)
 
 
@@ -112,7 +114,17 @@ class ObjectController(Controller):
                 response = self._read(request, path, location, headers)
             finally:
                 request.headers["range"] = wanted
+        if is_encrypted_response(response.headers) and not _accepts_ciphertext(request):
+            return self._refuse_ciphertext(request, response)
         return _with_policy(_without_listing_size(response), location)
+
+    def _refuse_ciphertext(self, request: Request, response: Response) -> Response:
+        """Return the error for an encrypted object that no filter of the pipeline decrypts."""
+        text = f"ERROR {request.method} {request.path_qs}: {_CIPHERTEXT}"
+        self.context.telemetry.log.error(text, txid=request.env.get(environkeys.TRANS_ID))
+        response.discard()
+        response.report_end(0, False)
+        return error_response(500, _CIPHERTEXT, content_type=TEXT)
 
     def _read(
         self, request: Request, path: EntityPath, location: ObjectLocation, headers: HeaderMap
@@ -351,3 +363,9 @@ def _with_policy(response: Response, location: ObjectLocation) -> Response:
     """Set the policy header for filters and the access log; clients never see it."""
     response.headers[fields.BACKEND_STORAGE_POLICY_INDEX] = str(location.policy.index)
     return response
+
+
+def _accepts_ciphertext(request: Request) -> bool:
+    """Return True if an object may be returned as it is stored: a filter or a daemon decrypts or moves it."""
+    env = request.env
+    return bool(env.get(environkeys.CIPHERTEXT_ACCEPTED)) or is_true(env.get(environkeys.CRYPTO_OVERRIDE))

@@ -59,6 +59,8 @@ def _ring_line(ring: RingFacts) -> str:
         return f"Ring file {ring['file']} not found, probably it hasn't been written yet"
     if ring["state"] == RingState.INVALID.value:
         return f"Ring file {ring['file']} is invalid: {ring['reason']}"
+    if ring["state"] == RingState.UNREADABLE.value:
+        return f"Ring file {ring['file']} cannot be read: {ring['reason']}"
     return f"Ring file {ring['file']} is {ring['state']}"
 
 
@@ -87,13 +89,31 @@ def create(session: BuilderSession, argv: Sequence[str]) -> int:
     if len(argv) < 3:
         raise WrongUsage
     try:
-        session.builder = RingBuilder(int(argv[0]), _finite(argv[1]), int(argv[2]))
+        session.builder = RingBuilder(
+            _whole(argv[0], "the part power"), _number(argv[1], "replicas"), _whole(argv[2], "min_part_hours")
+        )
     except (DeviceError, ValueError) as error:
         raise EndSubcommand(EXIT_ERROR, str(error))
     session.prepare_backups()
     session.save()
     session.back_up(session.builder_path)
     return EXIT_SUCCESS
+
+
+def _whole(text: str, name: str) -> int:
+    """Return a whole number; raises ValueError that names it."""
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{name} must be a whole number, not {text!r}")
+
+
+def _number(text: str, name: str) -> float:
+    """Return a number; raises ValueError that names it."""
+    try:
+        return _finite(text)
+    except ValueError:
+        raise ValueError(f"{name} must be a number, not {text!r}")
 
 
 def _finite(text: str) -> float:

@@ -6,10 +6,11 @@ Spec: cli-and-config.md §8. The loop is ``runtime.daemon``; what a daemon does 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TextIO
@@ -20,7 +21,7 @@ from swift.compose import CONSOLE_KEY, daemon_context
 from swift.config.commandline import CommandLine
 from swift.config.common import PrioritySettings, ServerSettings, StorageSettings
 from swift.config.declared import daemons
-from swift.config.files import read_section
+from swift.config.files import parser_of, read_section
 from swift.config.unknown import unknown_options
 from swift.platform.heap import limit_heaps
 from swift.platform.privileges import drop_privileges
@@ -34,15 +35,17 @@ from swift.runtime.daemon import (
 )
 from swift.runtime.declaration import Daemon, DaemonParts
 from swift.runtime.notify import READY, STOPPING, notify_systemd
+from swift.runtime.pipeline import server_of
 from swift.runtime.priority import set_priority
 from swift.runtime.report import stream_if_terminal
 from swift.runtime.selection import Selection
+from swift.runtime.service.checks import machine_problems
 from swift.runtime.service.streams import detach_streams
 from swift.runtime.stop import StopRequest, make_blocking_stop_request
 from swift.telemetry.recon import ReconFile
 
 
-def make_parser(daemon: Daemon) -> argparse.ArgumentParser:
+def make_parser(daemon: Daemon) -> CommandLine:
     """Return the command line."""
     command = f"swift-{daemon.name}"
     parser = CommandLine(
@@ -72,6 +75,7 @@ def run_daemon(daemon: Daemon, argv: Sequence[str] | None = None) -> int:
     """Run a daemon from its command line; return the exit code."""
     parser = make_parser(daemon)
     args = parser.parse_args(argv)
+    parser.check_words(args.words, ("once", "verbose"))
     if not args.config or not os.path.exists(args.config):
         parser.print_usage()
         reason = f"unable to locate {args.config}" if args.config else "missing config path argument"
@@ -129,6 +133,7 @@ def prepare_daemon(
 
     ``args`` is the command line; without one, everything is selected.
     """
+    _check_file(daemon, path)
     conf = read_section(path, daemon.name)
     if verbose:
         conf[CONSOLE_KEY] = "true"
@@ -144,6 +149,7 @@ def prepare_daemon(
     selection = Selection()
     if args is not None:
         selection = Selection.parse(args.devices, args.partitions, getattr(args, "policies", ""))
+        selection.check(_device_names(storage, rings), context.policies)
     given = argparse.Namespace() if args is None else args
     parts = DaemonParts(context, rings, settings, conf, storage, selection, path, given)
     tasks = ((daemon.make(parts), daemon.schedule(parts)), *daemon.companions(parts))
@@ -151,15 +157,31 @@ def prepare_daemon(
     return PreparedDaemon(tasks, context, recon, server.user, priority, rings, bool(selection))
 
 
+def _check_file(daemon: Daemon, path: str) -> None:
+    """Refuse the configuration of another server. Raises ``ConfigError``."""
+    server = server_of(path)
+    expected = f"{daemon.server_type}-server"
+    has_client = daemon.conf_name or parser_of(path).has_section(daemon.name)
+    if server and server != expected and not (server == "proxy-server" and has_client):
+        raise ConfigError(
+            f"{path} is the configuration of the {server}; name that of the {expected}, "
+            f"e.g. {daemon.usual_path}"
+        )
+
+
+def _device_names(storage: StorageSettings, rings: Rings) -> Iterator[str]:
+    """Yield the names of the directories of devices, and of devices in rings that can be read."""
+    with contextlib.suppress(OSError):
+        yield from (entry.name for entry in os.scandir(storage.devices) if entry.is_dir())
+    yield from rings.device_names()
+
+
 def _run(daemon: Daemon, args: argparse.Namespace) -> int:
     once = args.once or "once" in args.words
     verbose = args.verbose or "verbose" in args.words
     prepared = prepare_daemon(daemon, args.config, verbose=verbose, args=args)
     if args.test_config:
-        problems = prepared.rings.damaged()
-        for problem in problems:
-            print(f"swift-{daemon.name}: {problem}", file=sys.stderr)
-        return 1 if problems else 0
+        return _test(daemon, args.config, prepared)
     log = prepared.context.telemetry.log
     set_priority(prepared.priority)
     drop_privileges(prepared.user)
@@ -180,6 +202,20 @@ def _run(daemon: Daemon, args: argparse.Namespace) -> int:
     notify_systemd(STOPPING)
     log.notice(f"Exited {os.getpid()}")
     return 0 if completed else 1
+
+
+def _test(daemon: Daemon, path: str, prepared: PreparedDaemon) -> int:
+    """Print what is wrong or not used; return 0 if the daemon would start."""
+    for finding in unknown_options(path, only=daemon.name):
+        print(f"swift-{daemon.name}: warning: {finding}", file=sys.stderr)
+    settings = ServerSettings.parse(read_section(path, daemon.name))
+    problems = [
+        *prepared.rings.damaged(),
+        *machine_problems(daemon.name, path, settings, listens=False),
+    ]
+    for problem in problems:
+        print(f"swift-{daemon.name}: {problem}", file=sys.stderr)
+    return 1 if problems else 0
 
 
 def _make_stop_request(prepared: PreparedDaemon) -> StopRequest:

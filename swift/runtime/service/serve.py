@@ -5,15 +5,15 @@ Spec: cli-and-config.md §8. The workers themselves are ``runtime.workers``, ser
 
 from __future__ import annotations
 
-import argparse
 import contextlib
+import errno
 import gc
 import os
 import signal
 import ssl
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from socket import socket
 from typing import Any
 
@@ -39,8 +39,9 @@ from swift.platform.privileges import drop_privileges
 from swift.runtime.httpd import HttpServer
 from swift.runtime.metricspage import SharedMetricsPage
 from swift.runtime.notify import READY, STOPPING, notify_systemd, refusal_message
-from swift.runtime.pipeline import load_app
+from swift.runtime.pipeline import load_app, server_of
 from swift.runtime.priority import set_priority
+from swift.runtime.service.checks import machine_problems
 from swift.runtime.service.handover import SocketHandover
 from swift.runtime.service.listeners import Listeners, PerPortListeners, RingPortFinder, SharedListener
 from swift.runtime.service.streams import detach_streams
@@ -59,23 +60,38 @@ SWITCH_INTERVAL_S = 0.001
 COLLECTOR_THRESHOLDS = (20_000, 20, 50)
 #: A former worker closes connections that were idle for so long, seconds.
 PATIENCE_S = 5.0
+_PRIVILEGED_PORTS = 1024
 NO_RELOAD = "a server without workers (workers = 0) cannot be reloaded; restart it"
 _WORKER_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
 
 
-def bind(settings: ServerSettings, listen: Callable[..., socket] = sockets.listen) -> socket:
+def bind(
+    settings: ServerSettings,
+    listen: Callable[..., socket] = sockets.listen,
+    warn: Callable[[str], None] = lambda _text: None,
+) -> socket:
     """Return the listening socket; tries until ``bind_timeout`` while the address is taken."""
     deadline = time.monotonic() + settings.bind_timeout
+    address = f"{settings.bind_ip}:{settings.bind_port}"
+    is_warned = False
     while True:
         try:
             return listen(
                 settings.bind_ip, settings.bind_port, settings.backlog, keep_idle_s=settings.keep_idle
             )
         except OSError as error:
-            if time.monotonic() >= deadline:
-                address = f"{settings.bind_ip}:{settings.bind_port}"
-                raise ConfigError(f"cannot listen on {address}: {error.strerror}")
+            if error.errno != errno.EADDRINUSE or time.monotonic() >= deadline:
+                raise ConfigError(f"cannot listen on {address}: {_listen_flaw(settings.bind_port, error)}")
+            if not is_warned:
+                warn(f"{address} is in use by another process; trying for {settings.bind_timeout:g} s")
+                is_warned = True
             time.sleep(0.1)
+
+
+def _listen_flaw(port: int, error: OSError) -> str:
+    if isinstance(error, PermissionError) and port < _PRIVILEGED_PORTS:
+        return f"{error.strerror}: ports below {_PRIVILEGED_PORTS} are for root"
+    return error.strerror or str(error)
 
 
 def bind_metrics(
@@ -121,6 +137,8 @@ class ServerProcess:
     def __init__(self, conf_path: str, section: str, handover: SocketHandover, *, verbose: bool):
         self.conf_path = conf_path
         self._section = section
+        if (server := server_of(conf_path)) not in ("", section):
+            raise ConfigError(f"{conf_path} is the configuration of the {server}, not of the {section}")
         raw = read_section(conf_path, f"app:{section}")
         self.settings = ServerSettings.parse(raw, source=f"{conf_path} [DEFAULT]")
         self._ports = PortSettings.parse(raw, source=f"{conf_path} [DEFAULT]")
@@ -142,12 +160,28 @@ class ServerProcess:
 
     def load(self) -> None:
         """Build the pipeline and the TLS context once, before forking, so that errors show at the start."""
-        for path in self._configuration_files():
-            for finding in unknown_options(path):
-                self.telemetry.log.warning(finding)
+        for finding in self.findings():
+            self.telemetry.log.warning(finding)
         self._tls = _tls_context(self.settings)
         start_tracing(self.process, self._raw, self.telemetry, section=self._section)
         self.app = load_app(self.conf_path, self._extra)
+
+    def findings(self) -> Iterator[str]:
+        """Yield what the files have that is not used, e.g. unknown options."""
+        for path in self._configuration_files():
+            yield from unknown_options(path)
+
+    def test(self) -> int:
+        """Print what is wrong or not used; return 0 if the server would start."""
+        for finding in self.findings():
+            print(f"warning: {finding}", file=sys.stderr)
+        problems = [
+            *self.process.problems,
+            *machine_problems(self._section, self.conf_path, self.settings, listens=True),
+        ]
+        for problem in problems:
+            print(problem, file=sys.stderr)
+        return 1 if problems else 0
 
     def _cluster(self) -> Cluster:
         """Return the settings of swift.conf at the time the pipeline was made; raises ``ConfigError``."""
@@ -194,7 +228,8 @@ class ServerProcess:
         """Bind what can be bound while still privileged; raises ``ConfigError``."""
         settings, ports = self.settings, self._ports
         if not self._by_ports:
-            return SharedListener(bind(settings, self._handover.listen), settings.workers)
+            listener = bind(settings, self._handover.listen, self._warn_at_start)
+            return SharedListener(listener, settings.workers)
         finder = RingPortFinder(
             settings.swift_dir, self._cluster().policies, ports.ring_ip or settings.bind_ip
         )
@@ -209,6 +244,12 @@ class ServerProcess:
         )
         listeners.slots()
         return listeners
+
+    def _warn_at_start(self, text: str) -> None:
+        """Log a warning, and print it for the terminal or the journal of this start."""
+        self.telemetry.log.warning(text)
+        if not self._verbose:
+            print(f"swift-{self._section}: {text}", file=sys.stderr, flush=True)
 
     def _run_worker(self, listener: Any, index: int) -> None:
         sys.setswitchinterval(SWITCH_INTERVAL_S)
@@ -232,6 +273,7 @@ class ServerProcess:
             ),
             tls=self._tls,
             require_proxy_protocol=settings.require_proxy_protocol,
+            trusted_proxies=settings.trusted_proxies,
         )
         stopped = green.Event()
         patient: list[int] = []
@@ -270,7 +312,7 @@ class ServerProcess:
                 stream.flush()
 
 
-def make_parser(section: str) -> argparse.ArgumentParser:
+def make_parser(section: str) -> CommandLine:
     """Return the command line."""
     name = f"swift-{section}"
     parser = CommandLine(
@@ -294,6 +336,7 @@ def run_server(section: str, argv: Sequence[str] | None = None) -> int:
     """Run a server from its command line; ``section`` is its app's name, e.g. ``proxy-server``."""
     parser = make_parser(section)
     args = parser.parse_args(argv)
+    parser.check_words(args.words, ("verbose", "once"))
     if not args.config:
         parser.print_usage()
         print("Error: missing config path argument")
@@ -310,9 +353,7 @@ def run_server(section: str, argv: Sequence[str] | None = None) -> int:
         server = ServerProcess(args.config, section, handover, verbose=verbose)
         server.load()
         if args.test_config:
-            for problem in server.process.problems:
-                print(problem, file=sys.stderr)
-            return 1 if server.process.problems else 0
+            return server.test()
         return server.serve()
     except Exception as error:
         if handover.workers:

@@ -66,7 +66,7 @@ class PrivilegedRequests:
             request.env[environkeys.ACCESS_LOG_MADE] = True
             return self._forward(preauthorise(request))
 
-        return InternalClient(forward, SWIFT_SOURCE, tries=1)
+        return InternalClient(forward, SWIFT_SOURCE, tries=1, must_decrypt=True)
 
     def list_names(self, container: EntityPath, *, prefix: str, limit: int) -> list[str]:
         """Return up to ``limit`` names of a container; none if it cannot be listed."""

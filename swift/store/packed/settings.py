@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from swift.config.kinds import ABSOLUTE_PATH, integer
-from swift.config.schema import Settings, option
+from swift.config.schema import Settings, Writes, option
 
 SECTION = "packed"
 _MIB = 1 << 20
@@ -25,6 +25,7 @@ class PackedSettings(Settings):
         "",
         "Directory on an SSD for the indexes of all devices, each in a directory of its own. Empty: each "
         "index is on its device.",
+        writes=Writes(),
         kind=ABSOLUTE_PATH,
     )
     state_path: str = option(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 
 from swift.base.errors import ConfigError
 from swift.config.kinds import ABSOLUTE_PATH, COUNT, SECONDS, Kind, choice, integer
-from swift.config.schema import Settings, option
+from swift.config.schema import Settings, Writes, option
 from swift.store.tier.policy import (
     ALWAYS,
     CLASSES,
@@ -43,7 +43,12 @@ class TierSettings(Settings):
         "Use the cache tier. Changing this needs a restart of the object server and of all object "
         "daemons at once; all other options may be changed while they run.",
     )
-    path: str = option("/srv/cache/swift", "Directory of its own on the SSD.", kind=ABSOLUTE_PATH)
+    path: str = option(
+        "/srv/cache/swift",
+        "Directory of its own on the SSD.",
+        kind=ABSOLUTE_PATH,
+        writes=Writes(when="enabled"),
+    )
     state_path: str = option(
         "/dev/shm/swift-cache-tier",
         "Directory in memory that object server and daemons share; it must not outlive a boot.",

@@ -69,6 +69,13 @@ def test_what_cannot_work_is_refused_before_anything_is_made(run, tmp_path, word
     assert not (tmp_path / "new").exists()
 
 
+def test_a_cluster_on_xfs_is_not_made_where_it_cannot_be_mounted(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    code, _out, err = run("start", tmp_path / "new", "--xfs")
+    assert code == 1 and "--xfs needs " in err and err.count("\n") == 1
+    assert not (tmp_path / "new").exists()
+
+
 @pytest.mark.parametrize("port", ["0", "65536", "-1", "x", "\u00b2"])
 def test_a_port_is_a_port(tmp_path, port, capsys):
     with pytest.raises(SystemExit):

@@ -57,8 +57,13 @@ def test_every_command_of_the_installation_exists(checkout):
     assert launch(checkout).wait(60) == 0
     assert len(messages_of(checkout)) == 2 and messages_of(checkout)[1].startswith("installing what it needs")
     assert (checkout / ".venv" / ".stamp-1").exists()
+    # The first command compiles its modules.
+    (checkout / "swift/cli/__pycache__").mkdir()
     assert launch(checkout).wait(60) == 0
     assert messages_of(checkout) == []
+    (checkout / "swift/cli/added.py").touch()
+    assert launch(checkout).wait(60) == 0
+    assert messages_of(checkout)[-1].startswith("installing what it needs")
 
 
 def test_packages_that_one_start_needs_are_installed_into_an_environment_that_has_the_others(checkout):

@@ -48,7 +48,7 @@ def test_a_word_that_is_no_server_type_is_named(etc):
 def test_a_policy_that_there_is_not_is_told(etc):
     policy = "9" * 5000
     code, out, err = said("--swiftdir", etc, "-p", policy)
-    assert (code, err) == (0, "")
+    assert (code, err) == (1, "")
     assert f"Invalid Storage Policy: {policy}" in out
 
 

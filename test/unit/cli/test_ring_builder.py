@@ -53,6 +53,20 @@ def snapshot(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["a", "3", "1"], "the part power must be a whole number, not 'a'"),
+        (["4", "x", "1"], "replicas must be a number, not 'x'"),
+        (["4", "nan", "1"], "replicas must be a number, not 'nan'"),
+        (["4", "3", "1h"], "min_part_hours must be a whole number, not '1h'"),
+    ],
+)
+def test_a_number_that_is_none_is_named(run, place, words, told):
+    code, out, err = run("x.builder", "create", *words)
+    assert code == 2 and told in out + err and not list(place.iterdir())
+
+
 def test_help_is_given_with_an_example_for_everything(run):
     for argv in ([], ["--help"]):
         code, out, _ = run(*argv)

@@ -37,7 +37,11 @@ class Server:
         self.heads = []
         #: A connection was closed by this side.
         self.closed = green.Event()
-        self.listener = sockets.listen("127.0.0.1", 0, 16)
+        self.port = 0
+        self.listen()
+
+    def listen(self):
+        self.listener = sockets.listen("127.0.0.1", self.port, 16)
         self.port = self.listener.getsockname()[1]
         self.task = green.spawn(self._accept)
 
@@ -430,6 +434,27 @@ def test_nobody_listening_is_an_error(transport, make_server):
     server.close()
     with pytest.raises(TransportError, match="cannot connect"):
         ask(transport, server)
+
+
+def test_the_only_server_of_a_ring_is_waited_for_while_it_restarts(make_server):
+    server = make_server()
+    server.close()
+    asked, begun = [], time.monotonic()
+
+    def is_only_server(ip, port):
+        """Have the server listen again at the second look."""
+        asked.append((ip, port))
+        if len(asked) == 2:
+            server.listen()
+        return True
+
+    answer = ask(HttpTransport(Registry(), is_only_server=is_only_server), server)
+    assert answer.status == 200 and set(asked) == {("127.0.0.1", server.port)}
+    # No longer than for each part of a response.
+    server.close()
+    with pytest.raises(TransportError, match="refused"):
+        ask(HttpTransport(Registry(), is_only_server=lambda _ip, _port: True), server, timeout_s=0.2)
+    assert time.monotonic() - begun < 5
 
 
 def test_an_exchange_that_was_aborted_while_another_waits_for_it_ends_quietly(transport, make_server, capsys):

@@ -49,3 +49,13 @@ def test_a_ring_file_is_damaged_when_it_is_there_and_cannot_be_read(rings, tmp_p
     fresh = Rings(str(tmp_path), Policies.parse(SECTIONS))
     (problem,) = fresh.damaged()
     assert "object.ring.gz cannot be used" in problem
+
+
+def test_a_server_without_which_nothing_can_be_served_is_known(tmp_path):
+    rings = Rings(str(tmp_path), Policies.parse(SECTIONS))
+    assert not rings.is_only_server("127.0.0.1", 6200)
+    one = [("127.0.0.1", 6200, name) for name in ("sda", "sdb", "sdc")]
+    make_rings(tmp_path, one, names=["object"])
+    make_rings(tmp_path, [*one, ("127.0.0.2", 6200, "sda")], names=["account", "container", "object-1"])
+    assert rings.is_only_server("127.0.0.1", 6200)
+    assert not rings.is_only_server("127.0.0.2", 6200) and not rings.is_only_server("127.0.0.1", 6201)

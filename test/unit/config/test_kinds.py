@@ -1,9 +1,12 @@
 """Kinds of option values: text to value, and back for the samples."""
 
 import os
+import re
 
 import pytest
 
+from swift.base.errors import ConfigError
+from swift.config.common import LogSettings
 from swift.config.kinds import (
     ABSOLUTE_PATH,
     AUTO_COUNT,
@@ -45,7 +48,16 @@ def test_text_becomes_a_value(kind, text, value):
     assert kind.parse(text) == value
 
 
-@pytest.mark.parametrize("kind", [COUNT, SECONDS, LIST, WORDS, TRUTH, RESERVE, TEXT_KIND])
+def test_a_word_that_is_neither_true_nor_false_is_refused():
+    assert TRUTH.parse("Yes") and TRUTH.parse(" 1")
+    assert not any(TRUTH.parse(text) for text in ("off", "NO", "none", ""))
+    assert TRUTH.parse(TRUTH.show(True)) and not TRUTH.parse(TRUTH.show(False))
+    for text, hint in (("yess", "; did you mean yes?"), ("7", ""), ("ture", "; did you mean true?")):
+        with pytest.raises(ValueError, match=re.escape(f"must be true or false, not {text!r}{hint}") + "$"):
+            TRUTH.parse(text)
+
+
+@pytest.mark.parametrize("kind", [COUNT, SECONDS, LIST, WORDS, RESERVE, TEXT_KIND])
 @pytest.mark.parametrize("text", ["0", "7"])
 def test_a_value_that_is_shown_reads_as_the_same(kind, text):
     value = kind.parse(text)
@@ -79,3 +91,17 @@ def test_a_reserve_is_bytes_or_a_part_of_the_filesystem():
     assert Reserve(1.5, True).bytes_of(1000) == 15
     assert Reserve(700, False).bytes_of(1000) == 700
     assert (str(Reserve(1.5, True)), str(Reserve(700, False))) == ("1.5%", "700")
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "bad"),
+    [
+        ("log_level", ["INFO", "warn", "Notice", ""], "infos"),
+        ("log_facility", ["LOG_LOCAL3", "local3", ""], "LOG_LOCAL9"),
+    ],
+)
+def test_a_level_or_facility_that_does_not_exist_is_refused(name, good, bad):
+    for word in good:
+        assert getattr(LogSettings.parse({name: word}), name) == word
+    with pytest.raises(ConfigError, match=f"option {name} must be one of .*; did you mean "):
+        LogSettings.parse({name: bad})

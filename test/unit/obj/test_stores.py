@@ -76,7 +76,10 @@ def test_a_tier_is_around_every_engine_and_ends_with_the_process(context, tmp_pa
     ended[0]()
 
 
-def test_packed_devices_without_lmdb_are_refused_before_the_first_request(context):
+def test_packed_devices_and_a_tier_without_lmdb_are_refused_before_the_first_request(context, tmp_path):
+    engines = EngineSettings(tier_settings(tmp_path / "tier"), lmdb_version="")
+    with pytest.raises(ConfigError, match=r"needs the package lmdb .* -m pip install 'lmdb>="):
+        make_stores(context, ObjectSettings(), engines=engines, at_exit=lambda _close: None)
     packed = Policy(0, "gold", is_default=True, diskfile_module="egg:swift#replication.packed")
     context = BackendContext(context.devices, policies=Policies([packed]))
     for version, words in (("", "needs the package lmdb"), ("1.4.0", "needs lmdb 2.1.1 or newer")):

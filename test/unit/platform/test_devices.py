@@ -1,5 +1,7 @@
 """Where devices are and whether they may be used."""
 
+import time
+
 import pytest
 
 from swift.base.errors import DeviceUnavailable
@@ -54,3 +56,19 @@ def test_a_device_that_was_there_is_looked_at_again(root):
 def test_names_are_the_folders(root):
     assert Devices(str(root)).names() == ["sda", "sdb"]
     assert Devices(str(root / "none")).names() == []
+
+
+def test_a_device_that_was_missing_is_told_once_when_it_returned(root):
+    returned = []
+    devices = Devices(str(root), returned=lambda name, missing_s: returned.append((name, missing_s)))
+    assert not devices.is_usable("sda") and devices.is_usable("sdb")
+    (root / "sdb" / ".ismount").unlink()
+    before = time.time()
+    assert not devices.is_usable("sdb") and not devices.is_usable("none") and returned == []
+    (root / "sdb" / ".ismount").touch()
+    (root / "none").mkdir()
+    (root / "none" / ".ismount").touch()
+    for _ in range(2):
+        assert devices.is_usable("sdb") and devices.is_usable("none")
+    ((name, missing_s),) = returned
+    assert name == "sdb" and before <= missing_s <= time.time()

@@ -70,9 +70,11 @@ def test_a_ring_that_was_never_read_costs_its_requests_one_line_each(conf, tmp_p
 
 @pytest.mark.process
 def test_a_reload_is_refused_while_a_ring_cannot_be_read(conf, tmp_path):
-    text = f"[DEFAULT]\nswift_dir = {tmp_path}\nbind_port = 1\n[pipeline:main]\npipeline = proxy-server\n"
     path = tmp_path / "proxy-server.conf"
-    path.write_text(f"{text}[app:proxy-server]\nuse = egg:swift#proxy\n")
+    path.write_text(
+        f"[DEFAULT]\nswift_dir = {tmp_path}\nuser = root\nbind_port = 1\n"
+        "[pipeline:main]\npipeline = proxy-server\n[app:proxy-server]\nuse = egg:swift#proxy\n"
+    )
     command = [sys.executable, "-m", "swift.cli.proxy_server", str(path), "--test-config"]
     assert subprocess.run(command, capture_output=True).returncode == 0
     (tmp_path / "container.ring.gz").write_bytes(b"damaged")

@@ -63,6 +63,9 @@ def test_a_ring_file_is_compared_with_its_builder(make_builder, tmp_path):
     builder.set_info(0, meta="new")
     assert ring_state(builder, str(path)) == (RingState.OBSOLETE, "")
     path.write_bytes(b"garbage")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    assert ring_state(builder, str(folder))[0] is RingState.UNREADABLE
     state, reason = ring_state(builder, str(path))
     assert state is RingState.INVALID
     assert "not a ring file" in reason

@@ -13,6 +13,7 @@ import time
 import pytest
 
 from swift import green
+from swift.config.kinds import NETWORKS
 from swift.http.body import BodyError, ClientDisconnected, FileBody, IterableBody, ResponseBody
 from swift.http.response import HTTPError, Response, error_response
 from swift.runtime.connection import LINGER_SHORT, LingerLimits
@@ -897,6 +898,37 @@ def test_a_load_balancer_reports_the_client_and_its_encryption(make_bench):
     wire.send(b"PROXY UNKNOWN\r\n")
     assert wire.ask("GET").status == 200
     assert (bench.requests[-1].remote_addr, bench.requests[-1].scheme) == ("127.0.0.1", "http")
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        ("192.0.2.7", ("192.0.2.7", "192.0.2.7")),
+        ("1.1.1.1, 192.0.2.7", ("192.0.2.7", "192.0.2.7")),
+        ("1.1.1.1, 192.0.2.7, 127.0.0.2", ("192.0.2.7", "192.0.2.7")),
+        ("[2001:db8::1]:99", ("2001:db8::1", "2001:db8::1")),
+        ("192.0.2.7:4711", ("192.0.2.7", "192.0.2.7")),
+        ("1.1.1.1, unknown", ("127.0.0.1", None)),
+        ("", ("127.0.0.1", None)),
+    ],
+)
+def test_headers_of_a_trusted_load_balancer_report_the_client(make_bench, sent, expected):
+    """What stands left of the last address may be the client's invention, and is removed."""
+    bench = make_bench(trusted_proxies=NETWORKS.parse("127.0.0.0/8"))
+    headers = {"X-Cluster-Client-Ip": "9.9.9.9", "X-Forwarded-Proto": "https", "X-Forwarded-For": sent}
+    assert bench.wire().ask("GET", headers=headers).status == 200
+    (request,) = bench.requests
+    assert (request.remote_addr, request.headers.get("x-forwarded-for")) == expected
+    assert request.scheme == "https" and "x-cluster-client-ip" not in request.headers
+
+
+def test_headers_of_others_report_nothing(make_bench):
+    bench = make_bench(trusted_proxies=NETWORKS.parse("10.0.0.1"))
+    headers = {"X-Forwarded-Proto": "https", "X-Forwarded-For": "192.0.2.7"}
+    assert bench.wire().ask("GET", headers=headers).status == 200
+    (request,) = bench.requests
+    assert (request.remote_addr, request.scheme) == ("127.0.0.1", "http")
+    assert request.headers["x-forwarded-for"] == "192.0.2.7"
 
 
 def test_a_client_that_reaches_a_server_past_its_load_balancer_is_refused(make_bench):

@@ -7,7 +7,7 @@ from swift.config.declared import filter_order, filters
 from swift.config.files import read_section, read_sections
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
-from swift.runtime.pipeline import read_pipeline
+from swift.runtime.pipeline import read_pipeline, server_of
 
 FILTERS = (
     *("catch_errors", "gatekeeper", "healthcheck", "proxy_logging"),
@@ -207,3 +207,53 @@ def test_a_foreign_filter_stands_between_ours(tmp_path):
     refused = handle(Request("GET", "/refused"))
     assert (refused.status, refused.read_body()) == (409, b"no")
     assert "x-trans-id" in refused.headers
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("[pipeline:main]", "[pipelin:main]", "there is no [pipeline:main]; did you mean pipelin:main?"),
+        ("pipeline = ", "pipelin = ", "[pipeline:main] has no option pipeline; did you mean pipelin?"),
+        (
+            "= cache",
+            "= cahce",
+            "[pipeline:main] names cahce, and there is no [filter:cahce]; did you mean cache?",
+        ),
+        (
+            "proxy-server\n",
+            "proxy-sever\n",
+            "[pipeline:main] names proxy-sever, and there is no [app:proxy-sever]; "
+            "did you mean proxy-server?",
+        ),
+        (
+            "#memcache",
+            "#memcach",
+            "[filter:cache] use = egg:swift#memcach: the package swift has no filter memcach; "
+            "did you mean memcache?",
+        ),
+        (
+            "swift#memcache",
+            "nowhere#memcache",
+            "[filter:cache] use = egg:nowhere#memcache: the package nowhere is not installed for ",
+        ),
+        (
+            "#proxy",
+            "#prxy",
+            "[app:proxy-server] use = egg:swift#prxy: the package swift has no application prxy; "
+            "did you mean proxy?",
+        ),
+    ],
+)
+def test_a_flaw_of_a_pipeline_is_told_in_the_words_of_its_file(tmp_path, old, new, told):
+    text = (
+        "[pipeline:main]\npipeline = cache proxy-server\n[filter:cache]\nuse = egg:swift#memcache\n"
+        "[app:proxy-server]\nuse = egg:swift#proxy\n"
+    )
+    path = tmp_path / "proxy-server.conf"
+    path.write_text(text)
+    assert read_pipeline(str(path), {}).names == ["memcache"]
+    assert server_of(str(path)) == "proxy-server"
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(ConfigError) as refused:
+        read_pipeline(str(path), {})
+    assert str(refused.value).startswith(f"{path}: {told}")

@@ -1,5 +1,8 @@
 """What a run by hand is limited to."""
 
+import pytest
+
+from swift.base.errors import ConfigError
 from swift.policy.policy import Policy
 from swift.runtime.selection import Selection
 
@@ -20,3 +23,15 @@ def test_lists_are_what_is_wanted():
     assert some.filter_devices(["sda", "sdb"]) == ["sdb"]
     assert [some.includes_partition(name) for name in ("7", "9")] == [True, False]
     assert some.filter_policies(POLICIES) == POLICIES[1:]
+
+
+def test_names_that_do_not_exist_are_refused():
+    Selection.parse("sda,sdb", "1", "0,1").check(["sda", "sdb"], POLICIES)
+    for words, told in (
+        ({"devices": "sdz"}, r"there is no device sdz among sda, sdb; did you mean sdb\?"),
+        ({"policies": "7"}, r"there is no policy 7; policies: 0 \(gold\), 1 \(silver\)"),
+        ({"policies": "gold"}, "--policies takes numbers, not 'gold'"),
+        ({"partitions": "1,x"}, "--partitions takes numbers, not 'x'"),
+    ):
+        with pytest.raises(ConfigError, match=told):
+            Selection.parse(**words).check(["sda", "sdb"], POLICIES)

@@ -208,7 +208,7 @@ def run_config_test(tmp_path, options, before=""):
     conf = tmp_path / "object-server.conf"
     conf.write_text(
         f"[DEFAULT]\nswift_dir = {tmp_path}\ndevices = {tmp_path}/devices\nmount_check = false\n"
-        f"recon_cache_path = {tmp_path}\nbind_port = 6200\n{options}\n[pipeline:main]\n"
+        f"recon_cache_path = {tmp_path}\nuser = root\nbind_port = 6200\n{options}\n[pipeline:main]\n"
         "pipeline = object-server\n[app:object-server]\nuse = egg:swift#object\n"
     )
     words = [sys.executable, "-c", SERVER.format(before=before), str(conf)]
@@ -230,5 +230,5 @@ def test_a_server_without_the_library_says_what_to_install(tmp_path):
         "sys.modules['opentelemetry'] = None",
     )
     assert "status 1" in done.stderr
-    assert "trace_exporter_url needs the packages of the extra opentelemetry" in done.stderr
+    assert "option trace_exporter_url needs more packages" in done.stderr
     assert " -m pip install '" in done.stderr

@@ -83,3 +83,20 @@ def test_a_recon_file_of_any_content_is_survived(tmp_path):
         bench.process().note("sda", EIO)
         assert bench.said()["errors"] == 1
         bench.recon.dump({KEY: {}})
+
+
+def test_a_device_that_was_replaced_or_repaired_since_has_no_errors(tmp_path):
+    bench = Bench(tmp_path)
+    faults = bench.process()
+    for device in ("sda", "sdb"):
+        faults.note(device, EIO)
+        faults.flush()
+    # An error after the repair is one of the repaired device.
+    faults.mend("sda", 1e9 - 1)
+    assert bench.said()["errors"] == 1
+    faults.mend("sda", 1e9 + 1)
+    assert set(bench.recon.read()[KEY]) == {"sdb"}
+    faults.mend("none", 1e9 + 1)
+    bench.now_s += 10
+    bench.process().note("sda", EIO)
+    assert (bench.said()["errors"], bench.said()["since"]) == (1, 1e9 + 10)

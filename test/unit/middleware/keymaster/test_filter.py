@@ -11,6 +11,7 @@ from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.keymaster.derivation import RootSecrets
 from swift.middleware.keymaster.filter import Keymaster, KeymasterSettings, parse_secrets, read_options
+from test.support.filters import ONE, TWO
 
 
 def test_an_unknown_secret_is_looked_for_in_the_next_keymaster():
@@ -57,3 +58,19 @@ def test_a_file_of_its_own_has_all_options(tmp_path):
     assert read_options(conf, KeymasterSettings, "keymaster")["encryption_root_secret"] == GOOD
     with pytest.raises(ConfigError, match="belongs into"):
         read_options({**conf, "encryption_root_secret": GOOD}, KeymasterSettings, "keymaster")
+
+
+@pytest.mark.parametrize("in_own_file", [True, False])
+def test_a_secret_that_stands_twice_is_refused(tmp_path, in_own_file):
+    """What the first one encrypted would be unreadable."""
+    section = "keymaster" if in_own_file else "filter:keymaster"
+    path = tmp_path / "some.conf"
+    path.write_text(f"[{section}]\nencryption_root_secret = {ONE}\nencryption_root_secret = {TWO}\n")
+    conf = {"keymaster_config_path": str(path)} if in_own_file else {"__file__": str(path)}
+    conf |= {} if in_own_file else {"encryption_root_secret": TWO}
+    told = "option encryption_root_secret stands in lines 2 and 3; remove one, or give it an id of its own"
+    with pytest.raises(ConfigError, match=told) as refused:
+        read_options(conf, KeymasterSettings, "keymaster")
+    assert ONE not in str(refused.value) and TWO not in str(refused.value)
+    path.write_text(f"[{section}]\nencryption_root_secret = {ONE}\nencryption_root_secret_2 = {TWO}\n")
+    assert read_options(conf, KeymasterSettings, "keymaster")

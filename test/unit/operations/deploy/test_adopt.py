@@ -2,17 +2,21 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
 from swift.base.errors import ConfigError
 from swift.cli.deploy import main
+from swift.config.files import parse_raw
 from swift.operations.deploy.adopt import AdoptError, adopt
 from swift.operations.deploy.deployment import Deployment
 from swift.operations.deploy.files import HostFile
+from swift.operations.deploy.hosts import RemoteHosts
 from swift.operations.deploy.inventory import load_inventory
 from swift.ring.builder import RingBuilder
-from test.support.deploy import MemoryHosts
+from swift.ring.ringfile import encode
+from test.support.deploy import MemoryHosts, inventory_of
 
 SWIFT_CONF = """
 [swift-hash]
@@ -32,10 +36,64 @@ ec_object_segment_size = 65536
 max_file_size = 1073741824
 """
 PROXY_CONF = """
+[DEFAULT]
+bind_ip = 0.0.0.0
+bind_port = 8888
+workers = 7
+log_name = by-hand
+[pipeline:main]
+pipeline = catch_errors gatekeeper cache tempauth meter copy audit_log
+    keymaster encryption proxy-logging proxy-server
+[app:proxy-server]
+use = egg:swift#proxy
+[filter:catch_errors]
+use = egg:swift#catch_errors
+[filter:gatekeeper]
+use = egg:swift#gatekeeper
+[filter:cache]
+use = egg:swift#memcache
+memcache_servers = 10.0.0.8:11211
 [filter:tempauth]
 use = egg:swift#tempauth
+storage_url_scheme = https
 user_test_tester = testing .admin
 user64_YWJj_dV92 = key .reseller_admin
+user_far_away = hidden .admin https://far.example.org/v1/AUTH_far
+[filter:meter]
+paste.filter_factory = meter:filter_factory
+url = rabbit://meter:hidden@10.0.0.7/
+[filter:copy]
+use = egg:swift#copy
+[filter:audit_log]
+use = egg:swift#audit_log
+path = /srv/log/audit.log
+[filter:keymaster]
+use = egg:swift#keymaster
+encryption_root_secret = aGlkZGVuIGhpZGRlbiBoaWRkZW4gaGlkZGVuIGhpZGRlbiA=
+[filter:encryption]
+use = egg:swift#encryption
+[filter:proxy-logging]
+use = egg:swift#proxy_logging
+"""
+OBJECT_CONF = """
+[DEFAULT]
+bind_ip = 10.0.0.1
+bind_port = 6000
+devices = /data
+[pipeline:main]
+pipeline = healthcheck recon backend_ratelimit object-server
+[app:object-server]
+use = egg:swift#object
+set log_level = DEBUG
+[filter:healthcheck]
+use = egg:swift#healthcheck
+[filter:recon]
+use = egg:swift#recon
+[filter:backend_ratelimit]
+use = egg:swift#backend_ratelimit
+requests_per_device_per_second = 50
+[object-replicator]
+concurrency = 4
 """
 PORTS = {"account": 6002, "container": 6001, "object": 6000}
 RINGS = {"account": 3, "container": 3, "object": 2.5, "object-2": 3}
@@ -50,6 +108,8 @@ class Handmade:
         self.path = str(folder / "cluster.toml")
         (self.etc / "swift.conf").write_text(SWIFT_CONF)
         (self.etc / "proxy-server.conf").write_text(PROXY_CONF)
+        (self.etc / "object-server.conf").write_text(OBJECT_CONF)
+        (self.etc / "keymaster.conf").write_text("")
         for ring in RINGS:
             self.make(ring)
 
@@ -103,7 +163,8 @@ def test_the_plan_of_an_adopted_cluster_changes_no_ring(handmade, tmp_path, caps
     ]
     assert main(words) == 0
     output = capsys.readouterr().out
-    assert "apply will" not in output and "proxy-server.conf: its options are not adopted" in output
+    assert "ring object: apply will" not in output
+    assert "container-server.conf: " in output and "keymaster.conf: an inventory does not have" in output
     inventory = load_inventory(handmade.path)
     hosts = MemoryHosts()
     prepared = Deployment(inventory, hosts).prepare()
@@ -153,9 +214,172 @@ def test_hosts_keep_their_hash_path_values_and_options(handmade):
 
 def test_secrets_are_in_the_state_directory_alone(handmade):
     adopted = handmade.adopt()
-    assert not re.search("by-hand|testing", adopted.text)
-    assert "testing" not in repr(adopted)
+    assert not re.search("suffix|testing|hidden|aGlkZ", adopted.text)
+    assert "testing" not in repr(adopted) and "hidden" not in repr(adopted)
     assert "testing" not in json.dumps(adopted.notes)
+
+
+class Site:
+    """Hosts that have the files of a cluster that was made by hand, and its adopted deployment."""
+
+    def __init__(self, handmade):
+        assert main(["adopt", handmade.path, "--swift-dir", str(handmade.etc), *PROXIES]) == 0
+        self.handmade, self.hosts = handmade, MemoryHosts()
+        for host in self.inventory().hosts:
+            names = ["swift.conf", *(["proxy-server.conf"] if "proxy" in host.roles else [])]
+            for name in [*names, *(["object-server.conf"] if host.disks else [])]:
+                self.write(host.name, name, (handmade.etc / name).read_bytes())
+
+    def inventory(self):
+        return load_inventory(self.handmade.path)
+
+    def write(self, host, name, content):
+        file = HostFile(f"/etc/swift/{name}", content, "root:swift")
+        self.hosts.files.setdefault(host, {})[file.path] = file
+
+    def text(self, host, name):
+        return self.hosts.files[host][f"/etc/swift/{name}"].content.decode("latin-1")
+
+    def apply(self, *words):
+        return main(["apply", self.handmade.path, "--yes", *words], self.hosts)
+
+
+PROXIES = ("--proxy", "10.0.0.1", "--proxy", "10.0.0.9")
+
+
+@pytest.fixture
+def site(handmade):
+    return Site(handmade)
+
+
+def test_an_adopted_cluster_keeps_its_pipelines_options_and_secrets(site, capsys):
+    assert site.apply() == 0
+    output = capsys.readouterr().out
+    assert "drop " not in output
+    for secret in ("testing", "hidden", "aGlkZ", "by-hand\n+swift_hash"):
+        assert secret not in output
+    for host, name, former in (
+        ("10.0.0.1", "proxy-server.conf", PROXY_CONF),
+        ("10.0.0.9", "proxy-server.conf", PROXY_CONF),
+        ("10.0.0.1", "object-server.conf", OBJECT_CONF),
+        ("10.0.0.4", "object-server.conf", OBJECT_CONF.replace("10.0.0.1", "10.0.0.4")),
+    ):
+        before, after = parse_raw(former, "before"), parse_raw(site.text(host, name), "after")
+        for section, options in before.items():
+            for option, value in options.items():
+                assert after[section][option].split() == value.split(), (host, name, section, option)
+        assert "use" not in after.get("filter:meter", {})
+    after = parse_raw(site.text("10.0.0.9", "proxy-server.conf"), "after")
+    assert after["app:proxy-server"]["account_autocreate"] == "false"
+    after = parse_raw(site.text("10.0.0.1", "object-server.conf"), "after")
+    assert after["object-replicator"] == {"sync_method": "rsync", "concurrency": "4"}
+    capsys.readouterr()
+    assert site.apply() == 0 and capsys.readouterr().out.startswith("nothing to do")
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "items"),
+    [
+        (
+            "proxy-server.conf",
+            "keymaster encryption",
+            "ratelimit keymaster encryption",
+            ["proxy-server.conf/pipeline:main/pipeline/ratelimit"],
+        ),
+        ("proxy-server.conf", "workers = 7", "workers = 7\nset x = 1", ["proxy-server.conf/DEFAULT/set x"]),
+        ("proxy-server.conf", "#proxy\n", "#proxy\n[filter:z]\nuse = x\n", ["proxy-server.conf/filter:z"]),
+        ("proxy-server.conf", "egg:swift#copy", "egg:mine#copy", ["proxy-server.conf/filter:copy/use"]),
+        ("proxy-server.conf", "user_test_", "user_x_", ["proxy-server.conf/filter:tempauth/user_x_tester"]),
+        ("object-server.conf", "[object-replicator]", "[object-replicator]\nx = 1", [
+            "object-server.conf/object-replicator/x"
+        ]),
+        ("object-server.conf", "[DEFAULT]", "DEFAULT]", ["object-server.conf"]),
+        ("swift.conf", "[swift-constraints]", "[storage-policy:7]\nname = x\n[swift-constraints]", [
+            "swift.conf/storage-policy:7"
+        ]),
+        ("swift.conf", "aliases = best", "deprecated = no\naliases = best", [
+            "swift.conf/storage-policy:0/deprecated"
+        ]),
+    ],
+)  # fmt: skip
+def test_what_the_inventory_does_not_know_is_removed_only_if_it_is_named(site, capsys, name, old, new, items):
+    before = site.text("10.0.0.1", name)
+    assert old in before
+    site.write("10.0.0.1", name, before.replace(old, new, 1).encode())
+    capsys.readouterr()
+    assert site.apply() == 2
+    output = capsys.readouterr()
+    assert (
+        f"nothing is changed: hosts have what the inventory does not know: {', '.join(items)};" in output.err
+    )
+    assert site.hosts.calls == [] and site.text("10.0.0.1", name) != before
+    for item in items:
+        assert f"host 10.0.0.1: drop {item}" in output.out
+    assert main(["plan", site.handmade.path, "--format", "json"], site.hosts) == 0
+    planned = json.loads(capsys.readouterr().out)["hosts"]["10.0.0.1"]
+    assert planned["drop"] == items and planned["diff"][f"/etc/swift/{name}"].startswith("--- /etc")
+    assert site.apply(*(word for item in items for word in ("--drop", item))) == 0
+
+
+def test_a_device_that_was_added_by_hand_is_removed_only_if_it_is_named(site, capsys):
+    site.apply()
+    # The ring of one host has another device; its builder was not copied to the state directory.
+    builder = RingBuilder.load(str(site.handmade.etc / "object.builder"))
+    builder.pretend_min_part_hours_passed()
+    builder.add_device(region=1, zone=9, ip="10.0.0.7", port=6000, device="sdx", weight=100.0)
+    builder.rebalance(seed="2")
+    ring = encode(builder.table(), "object.ring.gz")
+    site.write("10.0.0.3", "object.ring.gz", ring)
+    capsys.readouterr()
+    assert site.apply("--drop", "object.ring.gz/10.0.0.7:6000/sdx") == 1
+    output = capsys.readouterr().out
+    assert "host 10.0.0.3: /etc/swift/object.ring.gz has version" in output
+    assert "copy the newer builder there" in output
+    builder.version = 1
+    site.write("10.0.0.3", "object.ring.gz", encode(builder.table(), "object.ring.gz"))
+    assert site.apply() == 2
+    output = capsys.readouterr()
+    assert "does not know: object.ring.gz/10.0.0.7:6000/sdx;" in output.err
+    assert "-d8 r1z9-10.0.0.7:6000/sdx weight 100" in output.out and "have another device" in output.out
+    assert site.apply("--drop", "object.ring.gz/10.0.0.7:6000/sdx") == 0
+
+
+def test_filters_and_policies_that_apply_wrote_are_removed_only_if_they_are_named(site, tmp_path, capsys):
+    site.apply()
+    path = tmp_path / "cluster.toml"
+    text = path.read_text()
+    path.write_text(text.replace('"keymaster", "encryption", ', "").replace('"concurrency" = "4"\n', ""))
+    capsys.readouterr()
+    assert site.apply() == 2
+    told = capsys.readouterr().err
+    assert "pipeline/keymaster, proxy-server.conf/pipeline:main/pipeline/encryption;" in told
+    assert "concurrency" not in told
+    for pattern in (
+        r'\[\[policy\]\]\nname = "archive".*?\n\n',
+        r'\[conf."swift.conf"."storage-policy:2"\].*?\n\n',
+        r"(, )?object-2 = [0-9.]+",
+    ):
+        text = re.sub(pattern, "", text, flags=re.DOTALL)
+    path.write_text(text)
+    assert site.apply() == 2
+    assert "does not know: swift.conf/storage-policy:2;" in capsys.readouterr().err
+
+
+def test_options_of_a_directory_in_the_place_of_a_file_are_found(tmp_path):
+    (tmp_path / "a.conf.d").mkdir()
+    for number, text in enumerate((b"[a]\nb = 1", b"[c]\nd = 2\n")):
+        (tmp_path / f"a.conf.d/{number}.conf").write_bytes(text)
+    (tmp_path / "empty").write_bytes(b"")
+    (tmp_path / "b.conf").write_bytes(b"\0\xff")
+    options = inventory_of(tmp_path).cluster
+    access = RemoteHosts(replace(options, ssh=()))
+    host = replace(inventory_of(tmp_path).hosts[0], target="")
+    paths = [str(tmp_path / name) for name in ("a.conf", "b.conf", "empty", "none")]
+    assert access.read(host, paths) == {
+        paths[0]: b"[a]\nb = 1\n[c]\nd = 2\n\n",
+        paths[1]: b"\0\xff",
+        paths[2]: b"",
+    }
 
 
 def test_a_missing_builder_is_named_with_the_way_to_make_it(handmade):

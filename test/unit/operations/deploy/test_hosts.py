@@ -224,3 +224,26 @@ def test_a_long_script_arrives_as_a_whole(machine):
     content = os.urandom(1 << 20).hex().encode()
     machine.install(machine.file("swift/object.ring.gz", content))
     assert (machine.etc / "swift" / "object.ring.gz").read_bytes() == content
+
+
+@pytest.mark.process
+def test_units_are_let_write_where_the_configuration_says_before_they_reload(tmp_path, host):
+    """Commands of the host are scripts that note their words."""
+    commands = tmp_path / "bin"
+    commands.mkdir()
+    (commands / "systemctl").write_text(f"#!/bin/sh\necho systemctl $* >>{tmp_path}/done\n")
+    (commands / "swift-config").write_text(
+        f"#!/bin/sh\necho swift-config $* >>{tmp_path}/done\n"
+        "echo 'Then run: systemctl daemon-reload && systemctl try-restart swift-object.service'\n"
+    )
+    for path in commands.iterdir():
+        path.chmod(0o755)
+    access = remote(tmp_path, "sh", "-c", f"PATH={commands}:$PATH sh -s", "x")
+    access.switch_units(host, ["b"], [], ["a"])
+    assert (tmp_path / "done").read_text().splitlines() == [
+        "swift-config --units",
+        "systemctl daemon-reload",
+        "systemctl try-restart swift-object.service",
+        "systemctl try-reload-or-restart a",
+        "systemctl enable --now b",
+    ]

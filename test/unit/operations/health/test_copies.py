@@ -193,7 +193,7 @@ def test_the_time_left_is_unknown_without_a_rate(cluster):
     health = cluster.health()
     assert health.done_s == NOW_S + 60 + 120, "then another pass is the guess"
     health = replace(health, done_s=None)
-    assert "the time that is left is unknown: no replicator has completed a pass" in list(
+    assert "the time that is left is unknown until the replicators complete another pass" in list(
         screen(health, NOW_S)
     )
 

@@ -71,6 +71,15 @@ def test_a_device_away_leaves_its_partitions_degraded_and_says_when_they_are_who
     assert health.done_s == NOW_S + 60 + 120
 
 
+def test_a_pass_that_is_overdue_tells_no_time(view):
+    """It takes longer than the last one: a forecast would say "2 seconds" again and again."""
+    for seconds, last_s, is_known in ((2, 30, True), (2, 100, False), (120, 200, True), (120, 300, False)):
+        snapshot = heard_of(unmounted=HOSTS[:1])
+        for key in snapshot.replication:
+            snapshot.replication[key] = {"replication_last": NOW_S - last_s, "replication_time": seconds}
+        assert (health_of(view, snapshot).done_s is not None) == is_known, (seconds, last_s)
+
+
 def test_the_last_copy_and_what_is_out_of_reach_are_dangers(view):
     health = health_of(view, heard_of(silent=HOSTS[:2]))
     (ring,) = health.rings
@@ -144,7 +153,7 @@ def test_what_is_old_full_or_differs_is_told(view):
     assert sorted(texts(health)) == [
         "1 device over 85 % full: 10.0.0.2/sdb",
         "1 device over 95 % full: 10.0.0.2/sda",
-        "1 device with I/O errors in the last day: 10.0.0.4/sda (12, EIO)",
+        "1 device with I/O errors in the last day: 10.0.0.4/sda (12, EIO, none for 1 minutes)",
         "clocks differ by more than 5 s on 10.0.0.4:6200",
         "no object replication completed within 6 hours on 10.0.0.1:6200",
         "rings differ on 10.0.0.3:6200",

@@ -42,4 +42,4 @@ def test_the_time_that_is_left_follows_the_passes():
     assert "copies are as the rings say in about 10 minutes, if replicators go on as fast" in shown
     assert shown[-1] == "the oldest of the replication passes behind this ended 2 minutes ago"
     shown = lines(copies=open_copies)
-    assert "the time that is left is unknown: no replicator has completed a pass" in shown
+    assert "the time that is left is unknown until the replicators complete another pass" in shown

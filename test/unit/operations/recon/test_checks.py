@@ -59,6 +59,7 @@ def test_a_server_that_does_not_answer_is_an_error_and_the_others_count(ask):
     facts, lines = ask("loadstats", said)
     assert facts["errors"] == {"http://10.0.0.2:2/recon/load": "timed out"}
     assert facts["1m_load_avg"]["high"] == 2.0 and facts["5m_load_avg"] is None
+    assert any("Failed: 50.0%, no_result: 1, reported: 1" in line for line in lines)
 
 
 def test_devices_that_are_not_mounted_are_told_by_name(ask):
@@ -208,3 +209,8 @@ def test_volumes_of_packed_devices_are_added_up(ask):
     assert (facts["packed_volumes"]["total"], facts["packed_dead_bytes"]["total"]) == (4, 10)
     assert facts["packed_lost_bytes"]["total"] == 64
     assert not BY_SWITCH["packed"].in_all
+
+
+def test_why_no_server_reports_packed_devices_is_told(ask):
+    _facts, lines = ask("packed", {(1, "/recon/compactor/object"): {}})
+    assert any("swift-object-compactor has not completed a pass" in line for line in lines)

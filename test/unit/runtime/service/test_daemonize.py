@@ -123,3 +123,48 @@ def test_a_damaged_ring_file_is_no_good_configuration(conf):
     done = run("object_updater", conf, "--test-config")
     assert done.returncode == 1
     assert "object.ring.gz cannot be used" in done.stderr and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("module", "words", "told"),
+    [
+        ("object_replicator", ["onec"], "onec is none of once, verbose; did you mean once?"),
+        ("object_replicator", ["--onec"], "unrecognized arguments: --onec; did you mean --once?"),
+        ("object_auditor", ["once", "--devices=sdz"], "there is no device sdz among sda; did you mean sda?"),
+        ("object_auditor", ["once", "--policies=9"], "there is no policy 9; policies: 0 (Policy-0)"),
+    ],
+)
+def test_words_that_are_not_understood_are_refused_with_the_nearest(conf, module, words, told):
+    done = run(module, conf, *words)
+    assert done.returncode and told in done.stderr, done.stderr
+
+
+def test_the_configuration_of_another_server_is_refused(conf):
+    conf.write_text(
+        conf.read_text()
+        + "[pipeline:main]\npipeline = object-server\n[app:object-server]\nuse = egg:swift#object\n"
+    )
+    done = run("container_sharder", conf, "once")
+    assert done.returncode == 1
+    assert "is the configuration of the object-server; name that of the container-server" in done.stderr
+    words = [sys.executable, "-m", "swift.cli.account_server", str(conf)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert "is the configuration of the object-server, not of the account-server" in done.stderr
+
+
+def test_a_check_tells_what_is_not_used_and_what_this_machine_lacks(conf, tmp_path):
+    text = conf.read_text() + "[object-updater]\nconcurency = 1\ninterval = 5\ninterval = 6\n"
+    conf.write_text(text)
+    done = run("object_updater", conf, "--test-config")
+    assert done.returncode == 0
+    assert (
+        "warning: " in done.stderr and "unknown option concurency; did you mean concurrency?" in done.stderr
+    )
+    assert "[object-updater]: option interval stands in lines " in done.stderr
+    conf.write_text(text.replace("= root", "= roott"))
+    done = run("object_updater", conf, "--test-config")
+    assert done.returncode == 1
+    conf.write_text(text.replace(f"{tmp_path}/srv", f"{tmp_path}/none"))
+    done = run("object_updater", conf, "--test-config")
+    assert done.returncode == 1 and f"cannot write to {tmp_path}/none: No such file" in done.stderr
