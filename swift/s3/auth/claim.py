@@ -273,7 +273,7 @@ def validate_content_sha256(value: str, *, may_be_any: bool = False) -> str:
     """
     if _is_sha256(value) or value == UNSIGNED_PAYLOAD or value in _STREAMS:
         return value
-    if may_be_any and not value.startswith(STREAMING_PREFIX):
+    if may_be_any and value and not value.startswith(STREAMING_PREFIX):
         return value
     if value in _ASYMMETRIC_STREAMS:
         raise S3Error("NotImplemented", f"{value} is not implemented.")

@@ -1,11 +1,16 @@
 """The body of an upload is held to everything that its sender promised of it."""
 
 from base64 import b64encode
+from hashlib import md5
 
 import pytest
 
 from swift.http import fields
+from swift.http.body import BytesBody
 from swift.s3.api.checksums import ALGORITHMS, encode_checksum
+from swift.s3.api.payload import make_upload
+from swift.s3.auth.claim import Claim, anonymous_claim
+from swift.s3.errors import RejectedBody, S3Error
 from test.support.s3 import signed_headers
 from test.support.s3_fixtures import HOST, code_of
 
@@ -106,3 +111,28 @@ def test_checksums_of_the_later_kinds_are_checked_and_kept(front, name):
 def test_an_sdk_that_names_another_checksum_than_it_brings_is_refused(front):
     headers = {"x-amz-sdk-checksum-algorithm": "CRC32", "x-amz-checksum-crc32c": "m0cB1Q=="}
     assert code_of(front("PUT", "/bucket/key", headers, b"x")) == "InvalidRequest"
+
+
+@pytest.mark.parametrize("content_md5", [None, "right", "wrong"])
+def test_a_text_that_is_no_hash_is_a_mismatch_after_the_md5(content_md5):
+    """A presigned or version 2 upload with a senseless x-amz-content-sha256."""
+    digest = {None: None, "right": md5(b"data").digest(), "wrong": md5(b"other").digest()}[content_md5]
+    headers = {} if digest is None else {"content-md5": b64encode(digest).decode()}
+    claim = Claim("key", "", b"", content_sha256="garbage", is_presigned=True)
+    with pytest.raises(RejectedBody) as rejected:
+        make_upload(BytesBody(b"data"), headers, claim).body.read()
+    error = rejected.value.s3_error
+    if content_md5 == "wrong":
+        assert error.code == "BadDigest"
+    else:
+        assert error.code == "XAmzContentSHA256Mismatch"
+        assert error.details["ClientComputedContentSHA256"] == "garbage"
+
+
+@pytest.mark.parametrize("text", ["AAAAAB==", "AAAAAA", "AAAAAA=\t=", "AAAA", "AAAAAAAA"])
+def test_a_checksum_that_is_no_canonical_base64_of_its_size_is_invalid(text):
+    for name in ("crc32", "crc32c"):
+        with pytest.raises(S3Error) as refused:
+            make_upload(BytesBody(b"data"), {f"x-amz-checksum-{name}": text}, anonymous_claim())
+        assert refused.value.code == "InvalidRequest"
+        assert f"Value for x-amz-checksum-{name} header is invalid" in str(refused.value)

@@ -188,7 +188,7 @@ def test_the_hash_of_a_body_is_checked(front, change):
         ("STREAMING-AWS4-HMAC-SHA256-PAYLOAD", "InvalidRequest"),
         ("STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER", "InvalidRequest"),
         ("STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD", "NotImplemented"),
-        ("garbage", "InvalidArgument"),
+        ("garbage", "XAmzContentSHA256Mismatch"),
         ("", "InvalidArgument"),
     ],
 )
