@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+import time
 
 import pytest
 
@@ -165,13 +166,15 @@ def files(tmp_path_factory):
         ],
         "account": [("PUT", "/sda/2/AUTH_test", {"X-Account-Meta-Color": "blue"}, None)],
     }
+    # Tombstones must be younger than reclaim_age.
+    written_at = int(time.time()) - 100
     for kind, each in requests.items():
         (root / kind).mkdir()
         server = LoneServer(root / kind, kind, SWIFT_CONF)
         server.start()
         try:
             for number, (method, path, headers, body) in enumerate(each):
-                stamp = {"X-Timestamp": f"17952284{number}0.52472"}
+                stamp = {"X-Timestamp": f"{written_at + 10 * number}.52472"}
                 assert server.ask(method, path, {**stamp, **headers}, body).status in (201, 202, 204, 404)
         finally:
             server.kill()

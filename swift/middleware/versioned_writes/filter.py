@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from urllib.parse import unquote
 
-from swift.base.entity import RESERVED, Entity
+from swift.base.entity import RESERVED, Entity, NotUTF8, decode_path
 from swift.base.errors import ConfigError
 from swift.base.truth import is_true
 from swift.compose import Cluster, Services
@@ -131,6 +131,8 @@ class VersionedWrites(Filter):
         for name, value in requested.items():
             if "/" in value:
                 raise HTTPError(412, "Container name cannot contain slashes")
+            if not _names_container(value):
+                raise HTTPError(400, f"{name.title()} does not name a container", content_type=TEXT)
             headers[fields.SYSMETA_VERSIONS_LOCATION] = value
             headers[fields.SYSMETA_VERSIONS_MODE] = MODE_BY_HEADER[name]
         if not requested and (client_settings or any(removed)):
@@ -200,6 +202,15 @@ class VersionedWrites(Filter):
         if not archive.restore_version(newest):
             return drained(self.forward(request))
         return error_response(204)
+
+
+def _names_container(quoted: str) -> bool:
+    """Return True if a location names a container that clients can have: no reserved or hidden name."""
+    try:
+        name = decode_path(quoted)
+    except NotUTF8:
+        return False
+    return not name.startswith(".") and RESERVED not in name
 
 
 def _disables_versioning(headers: HeaderMap, *, ignore_removals: bool = False) -> bool:

@@ -162,6 +162,13 @@ def test_both_settings_at_once_and_slashes_are_refused(front):
     assert front("HEAD", "/a/v").headers["x-versions-location"] == "old"
 
 
+@pytest.mark.parametrize("value", ["%00x", "a%00b", ".hidden", "..", ".", "%2e%2e", "%ff"])
+@pytest.mark.parametrize("name", ["x-versions-location", "x-history-location"])
+def test_a_location_that_names_no_container_is_refused(front, name, value):
+    assert front("POST", "/a/v", {name: value}).status == 400
+    assert front("HEAD", "/a/v").headers["x-versions-location"] == "old"
+
+
 def test_where_it_is_switched_off_settings_are_refused_and_removing_them_is_not(front, sim):
     front("PUT", "/a/v/o", {}, b"1")
     off = Front(sim, enabled=False)
