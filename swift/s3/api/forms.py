@@ -19,7 +19,7 @@ from swift.middleware.formpost.form import Form, FormFileBody, parse_parameters
 from swift.s3.api.call import Call, Handler, xml_response
 from swift.s3.api.objects import put_object
 from swift.s3.api.router import Endpoint
-from swift.s3.api.tags import OBJECT_TAGS_MAX, TAGGING, encode_tags, parse_tags_document
+from swift.s3.api.tags import OBJECT_TAGS_MAX, TAGGING, parse_tags_document, tags_header
 from swift.s3.auth.claim import parse_iso_date
 from swift.s3.auth.identify import claim_from_form
 from swift.s3.errors import RejectedBody, S3Error
@@ -341,7 +341,7 @@ def _headers_of_fields(fields: Mapping[str, str]) -> HeaderMap:
             found[name] = text
         elif name == "tagging" and text:
             tags = parse_tags_document(parse(TAGGING, text.encode()), OBJECT_TAGS_MAX)
-            found["x-amz-tagging"] = encode_tags(tags)
+            found["x-amz-tagging"] = tags_header(tags)
     for name, text in found.items():
         if has_control_characters(name + text) or not name.isascii():
             raise S3Error("InvalidArgument", "A field has characters that no header has.")

@@ -16,6 +16,7 @@ from swift.http import fields
 from swift.http.conditional import parse_http_date
 from swift.http.headers import HeaderMap, has_control_characters, utf8_value
 from swift.policy.policy import Policies
+from swift.s3.api.tags import decode_tags
 from swift.s3.errors import S3Error
 
 #: The default storage class.
@@ -316,7 +317,7 @@ def to_s3_headers(headers: HeaderMap) -> HeaderMap:
         elif name == fields.BACKEND_CRYPTO_CIPHER:
             found["x-amz-server-side-encryption"] = "AES256"
         elif name == fields.TRANSIENT_S3_TAGGING and value:
-            found["x-amz-tagging-count"] = str(value.count("&") + 1)
+            found["x-amz-tagging-count"] = str(len(decode_tags(value)))
     if "etag" in headers:
         found["etag"] = object_etag(headers)
     if "x-delete-at" in headers:

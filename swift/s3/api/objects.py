@@ -425,6 +425,8 @@ def _replace_tags(call: Call, text: str) -> HeaderMap:
             return response.status
 
     status = update_if_unchanged(call, write)
+    if status == 400:
+        raise S3Error("MetadataTooLarge", "The tags of this object and its metadata have no room together.")
     if not 200 <= status <= 299:
         raise missing_object_error(call, call.key) if status == 404 else error_for_status(status)
     return response_headers

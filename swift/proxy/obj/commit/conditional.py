@@ -412,8 +412,9 @@ class ConditionalCommit:
     def run(self) -> list[BackendResponse]:
         """Commit when enough nodes reserve the object; return their responses.
 
-        Raises ``HTTPError`` 412 when the condition does not hold, 404 when there is nothing to change, 503
-        when the outcome is unknown. Raises ``NewerVersionKnown``, ``VersionsDiffer`` and ``TooFewNodes``
+        These are 4xx if no node can store the change, because of what it is. Raises ``HTTPError`` 412 when
+        the condition does not hold, 404 when there is nothing to change, 503 when the outcome is unknown.
+        Raises ``NewerVersionKnown``, ``VersionsDiffer`` and ``TooFewNodes``
         when nothing was changed.
         """
         reservations = self._reservations
@@ -427,7 +428,8 @@ class ConditionalCommit:
                 raise HTTPError(self._refusal())
             if verdict is not UploadVerdict.COMMIT:
                 raise TooFewNodes()
-            if not reservations.commit_reserved(self._location.majority, self._need, self._grace_s):
+            is_stored = reservations.commit_reserved(self._location.majority, self._need, self._grace_s)
+            if not is_stored and not reservations.is_rejected_by(self._need):
                 raise HTTPError(503)
         finally:
             reservations.abort()

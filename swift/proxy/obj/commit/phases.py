@@ -119,6 +119,10 @@ def _may_still_pass(
     return len(agreeing) + primaries >= majority and held + len(outstanding) >= need and bool(outstanding)
 
 
+#: Statuses about the change itself: it is too large, has metadata without room, or is malformed.
+_FINAL_REJECTIONS = frozenset((400, 411, 413, 414, 415, 422))
+
+
 def _is_refused_with(target: UploadTarget, status: int) -> bool:
     """Return True if a node refuses the object with this status."""
     return target.refusal is not None and target.refusal.status == status
@@ -348,6 +352,14 @@ class Reservations(Phases):
         self.await_final_responses(need, grace_s)
         stored = [a.node for a in self.responses if a.status // 100 == 2 and a.node is not None]
         return len(stored) >= need and sum(node.index is not None for node in stored) >= majority
+
+    def is_rejected_by(self, need: int) -> bool:
+        """Return True if no node has stored the object and ``need`` nodes rejected it for the same reason.
+
+        The next attempt would be rejected as well, unlike after a timeout or an error of a device.
+        """
+        statuses = {response.status for response in self.responses}
+        return len(self.responses) >= need and len(statuses) == 1 and statuses <= _FINAL_REJECTIONS
 
     def _stored_count(self) -> int:
         """Return the number of nodes that have stored the object; a node that has something newer does not
