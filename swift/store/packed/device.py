@@ -27,12 +27,13 @@ from swift.platform.syncing import sync_directory
 from swift.platform.waiting import allow_blocking, before_blocking
 from swift.store.lmdbindex import Index, IndexBusy, IndexFailed, IndexFull
 from swift.store.packed import rows
+from swift.store.packed.agreement import Agreement
 from swift.store.packed.changes import Change, apply
 from swift.store.packed.conversion import Conversion
 from swift.store.packed.entry import BadEntry, Entry, decode_entries
 from swift.store.packed.locks import ObjectLocks
 from swift.store.packed.record import ALIGNMENT, Header, Kind, Position, Record, Reference
-from swift.store.packed.recovery import Recovery, Unwanted, has_tail
+from swift.store.packed.recovery import IndexOutdated, Recovery, Unwanted, has_tail
 from swift.store.packed.rows import Spaces
 from swift.store.packed.volumes import Appender, OpenVolume, StoredRecord, Volumes
 
@@ -60,6 +61,8 @@ class PackedRules:
     #: Bodies of at most so many bytes are packed.
     object_bytes_max: int = 1 << 20
     volume_bytes: int = VOLUME_BYTES
+    #: A process that writes a batch indexes it within this time, unless it is stopped, seconds.
+    publish_timeout_s: float = 2.0
 
 
 class PackedDevice:
@@ -112,6 +115,7 @@ class PackedDevice:
         self.is_stale = False
         self._identity = self._directory_identity()
         self.conversion = Conversion(self)
+        self.agreement = Agreement(self, rules.publish_timeout_s)
         try:
             self.index, self.spaces = self._opened()
             # A full device can be read; the next change disowns them.
@@ -146,7 +150,7 @@ class PackedDevice:
         self.is_stale = self.is_stale or self._directory_identity() != self._identity
         self.volumes.forget_removed()
 
-    def _check_not_replaced(self) -> None:
+    def check_not_replaced(self) -> None:
         """Raise FileNotFoundError if the directory of the engine is another one now."""
         self.look()
         if self.is_stale:
@@ -176,32 +180,42 @@ class PackedDevice:
             self.disk.close(fd)
 
     def let_go_of_idle_volume(self, idle_s: float = APPENDER_IDLE_S) -> None:
-        """Give up the volume that this process appends to if that was long ago: it can be compacted then."""
-        appender = self._appender
-        if appender is None or time.monotonic() - appender.used_s < idle_s:
+        """Give up the volume that this process appends to if that was long ago: it can be compacted then.
+
+        The index is compared with it before.
+        """
+        if self._appender is None or not self.writing.acquire(blocking=False):
             return
-        if self.writing.acquire(blocking=False):
-            try:
-                if self._appender is appender and appender.published == appender.end:
+        try:
+            appender = self._appender
+            if appender is not None and appender.published == appender.end:
+                self.read_index(lambda index, _spaces: self._check_appender(index, index, appender))
+                if time.monotonic() - appender.used_s >= idle_s:
                     self._appender = None
-            finally:
-                self.writing.release()
+        finally:
+            self.writing.release()
 
     # --- index ---------------------------------------------------------------------------------------
 
     def _opened(self) -> tuple[Index, Spaces]:
         """Return the index, complete."""
-        spaces = Spaces()
         with self.opening():
-            index = self._open_index(self.directory)
+            index, spaces = self._open_index(self.directory), Spaces()
             try:
                 identity = self.volumes.identity()
-                if rows.owner(index) not in (None, identity):
-                    self._notice(f"the index of {self.path} is of other volumes; it is made again")
-                    index.discard()
+                try:
+                    if rows.owner(index) not in (None, identity):
+                        raise IndexOutdated("it is of other volumes")
+                    self._complete(index, spaces, identity)
+                except IndexFailed as error:
+                    if isinstance(error, IndexOutdated):
+                        index.discard()
+                    if index.is_current():
+                        raise
+                    self._notice(f"the index of {self.path} is made again: {error}")
                     index.close(is_last=False)
-                    index = self._open_index(self.directory)
-                self._complete(index, spaces, identity)
+                    index, spaces = self._open_index(self.directory), Spaces()
+                    self._complete(index, spaces, identity)
             except BaseException:
                 with suppress(IndexFailed):
                     index.close(is_last=False)
@@ -215,8 +229,8 @@ class PackedDevice:
         if not rows.is_complete(index):
             recovery.rebuild(identity, self.conversion.marks())
         appender = self._appender
-        if appender is not None:
-            recovery.replay_own(appender)
+        if appender is not None and not recovery.replay_own(appender):
+            self._appender = None
         try:
             self._replay_tails(recovery)
         except (IndexFull, IndexBusy) as error:
@@ -237,7 +251,7 @@ class PackedDevice:
         if not self.writing.acquire(blocking=not self._patience.is_exhausted):
             raise IndexBusy(self._patience.timeout_s)
         try:
-            self._check_not_replaced()
+            self.check_not_replaced()
             if self.index is failed:
                 self.index, self.spaces = self._opened()
                 with suppress(IndexFailed):
@@ -354,10 +368,11 @@ class PackedDevice:
         appender = self._appender
         if appender is not None and appender.published < appender.end:
 
-            def replay(index: Index, spaces: Spaces) -> None:
-                Recovery(self.disk, self.volumes, index, spaces, self._notice).replay_own(appender)
+            def replay(index: Index, spaces: Spaces) -> bool:
+                return Recovery(self.disk, self.volumes, index, spaces, self._notice).replay_own(appender)
 
-            self.read_index(replay)
+            if not self.read_index(replay):
+                self._appender = None
         if self._lacks_tails:
             self.read_index(
                 lambda index, spaces: self._replay_tails(
@@ -390,8 +405,11 @@ class PackedDevice:
         def publish(index: Index, spaces: Spaces) -> None:
             if index is not first:
                 # It was opened again, and this volume with it.
+                if rows.read_volume(index, number).end < end:
+                    raise OSError(errno.EIO, "records that were just written are not there", self.path)
                 return
             with index.writing() as writing:
+                self._check_appender(index, writing, appender)
                 is_right = apply(writing, spaces, changes, {number: end}, self.disk.now_ns())
                 if not appender.is_noted:
                     rows.set_nonce(writing, number, appender.volume.nonce)
@@ -411,6 +429,17 @@ class PackedDevice:
             raise
         appender.published, appender.is_noted = end, True
 
+    def _check_appender(self, index: Index, reading: rows.ReadsIndex, appender: Appender) -> None:
+        """Discard an index that ends elsewhere in this process's volume than this process left it.
+
+        Raises ``IndexFailed`` then: others changed another index, or an older one took its place.
+        """
+        number = appender.volume.number
+        end = max(rows.read_volume(reading, number).end, ALIGNMENT)
+        if end != appender.published or rows.is_foreign(reading, number, appender.volume.nonce):
+            index.discard()
+            raise IndexOutdated(f"it ends at {end} of volume {number}, not at {appender.published}")
+
     def _check_now_and_then(self, index: Index) -> None:
         """Let an index be used on only if its device took what was written. Raises ``IndexFailed``."""
         now_s = time.monotonic()
@@ -427,6 +456,7 @@ class PackedDevice:
         number = appender.volume.number
         try:
             with self.index.writing() as writing:
+                self._check_appender(self.index, writing, appender)
                 row = rows.read_volume(writing, number)
                 # The next process disowns the records behind the end if this one cannot.
                 rows.write_volume(
@@ -459,7 +489,7 @@ class PackedDevice:
             number = appender.volume.number
             if appender.is_at(self.volumes.path(number)):
                 return appender
-            self._check_not_replaced()
+            self.check_not_replaced()
             self._notice(f"volume {number} of {self.path} was removed or replaced; what was in it is lost")
             self.volumes.forget(number)
         self._appender = None

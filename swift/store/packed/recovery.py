@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from swift.platform.disk import Disk
 from swift.store.errors import Damaged
-from swift.store.lmdbindex import Index, Writing
+from swift.store.lmdbindex import Index, IndexFailed, Writing
 from swift.store.packed import rows
 from swift.store.packed.changes import LiveBytes
 from swift.store.packed.entry import Entry, decode_entries, encode_entries, entry_of
@@ -39,6 +39,10 @@ BATCH = 20_000
 UNREADABLE_BYTES_MAX = 1 << 20
 _NONE: Mapping[int, bool] = MappingProxyType({})
 _WITH_ENTRY = (Kind.DATA, Kind.META, Kind.TOMBSTONE)
+
+
+class IndexOutdated(IndexFailed):
+    """The volumes have something that no killed process leaves out of an index: it is of another time."""
 
 
 class Unwanted(NamedTuple):
@@ -92,12 +96,15 @@ class Recovery:
         #: Ranges whose records are not indexed: volume, begin and end.
         self._lost: list[tuple[int, int, int]] = []
         self._unreadable_bytes = 0
+        #: True when all of the index was made by this recovery.
+        self._is_new = False
 
     def rebuild(self, identity: bytes, unindexed: Mapping[int, bool] = _NONE) -> None:
         """Index every record of every volume; ``identity`` is that of the volumes.
 
         ``unindexed`` tells of policies if there may be files without records.
         """
+        self._is_new = True
         with self._index.writing() as writing:
             rows.set_owner(writing, identity)
         numbers = self._volumes.numbers()
@@ -128,10 +135,11 @@ class Recovery:
     def replay_tails(self, mine: int | None = None) -> list[Unwanted]:
         """Index what processes that ended had written and not indexed; ``mine`` is this process's volume.
 
-        Returns the records among it that are not sound.
+        Returns the records among it that are not sound. Raises ``IndexOutdated``.
         """
         known, nonces = rows.volumes(self._index), rows.nonces(self._index)
         unknown: dict[int, bytes] = {}
+        tails: list[OpenVolume] = []
         for number in self._volumes.numbers():
             row = known.get(number, rows.VolumeRow())
             nonce = self._nonce(number)
@@ -152,12 +160,21 @@ class Recovery:
                 )
             # A volume whose owner lives is none of our business.
             try:
+                self._check_not_outdated(number)
                 volume = self._volumes.lock(number)
+            except FileNotFoundError:
+                continue
             except OSError as error:
                 self._notice(str(only_unreadable(error)))
                 continue
             if volume is not None:
-                self.replay(volume)
+                tails.append(volume)
+        # All of them before anything is applied: a record may say that one in another volume is gone.
+        for volume in tails:
+            self._scan_tail(volume)
+        if tails:
+            self._flush()
+            self._finish()
         if unknown:
             with self._index.writing() as writing:
                 for number, nonce in unknown.items():
@@ -186,30 +203,65 @@ class Recovery:
             only_unreadable(error)
             return True
 
-    def replay(self, volume: OpenVolume) -> None:
-        """Index the records behind the end of the indexed ones, in a volume that no other process writes."""
+    def _check_not_outdated(self, number: int) -> None:
+        """Raise ``IndexOutdated`` if the index lacks more than the last batch of a volume.
+
+        A process indexes each batch before it writes the next one.
+        """
+        volume = self._volumes.open(number)
+        end = rows.read_volume(self._index, number).end
+        first: tuple[Position, Header] | None = None
+        for position, header in self._volumes.scan(volume, end // ALIGNMENT, LostRanges().add):
+            if first is None:
+                first = position, header
+            elif header.batch_unit != first[1].batch_unit:
+                # Its owner may have gone on meanwhile.
+                row = rows.read_volume(self._index, number)
+                if row.end <= first[0].unit * ALIGNMENT and not row.is_closed:
+                    raise IndexOutdated(
+                        f"it ends at {row.end} of {self._volumes.path(number)}, before the last batch"
+                    )
+                return
+
+    def _scan_tail(self, volume: OpenVolume) -> None:
+        """Read the records behind the end of the indexed ones, in a volume that no other process writes."""
         row = rows.read_volume(self._index, volume.number)
         if not row.is_closed:
-            self._replay(volume, row.end)
+            self._scan(volume, row.end // ALIGNMENT, is_owned=True)
             return
         # Its writing failed, and the process ended before it could disown them.
         for position, header in self._volumes.scan(volume, row.end // ALIGNMENT, LostRanges().add):
             if header.kind is not Kind.UNWANTED:
                 self._unwanted.append(Unwanted(header, position))
 
-    def replay_own(self, appender: Appender) -> None:
-        """Index what this process wrote and has not indexed.
+    def replay_own(self, appender: Appender) -> bool:
+        """Index what this process wrote and has not indexed. Raises ``IndexOutdated``.
 
-        Nothing else of its volume: what was indexed once may be obsolete since.
+        Nothing else of its volume: what was indexed once may be obsolete since. Return False if it is not all
+        there, so that nothing more may be appended.
         """
-        if appender.published < appender.end:
-            self._replay(appender.volume, appender.published)
-            appender.published = appender.end
+        volume, begin = appender.volume, appender.published
+        # Another process that made the index again may have read a part of it, or all.
+        known = self._end_of(volume)
+        if rows.is_foreign(self._index, volume.number, volume.nonce) or known > appender.end:
+            raise IndexOutdated(f"it ends at {known} of {self._volumes.path(volume.number)}")
+        if known < begin and not self._is_new:
+            raise IndexOutdated(f"it ends at {known} of {self._volumes.path(volume.number)}, not at {begin}")
+        if begin <= known < appender.end:
+            self._scan(volume, begin // ALIGNMENT, is_owned=True)
+            self._flush()
+            self._finish()
+            known = self._end_of(volume)
+        appender.published = appender.end
+        row = rows.read_volume(self._index, volume.number)
+        if known == appender.end and not row.is_closed:
+            return True
+        with self._index.writing() as writing:
+            rows.write_volume(writing, volume.number, row._replace(is_closed=True))
+        return False
 
-    def _replay(self, volume: OpenVolume, begin: int) -> None:
-        self._scan(volume, begin // ALIGNMENT, is_owned=True)
-        self._flush()
-        self._finish()
+    def _end_of(self, volume: OpenVolume) -> int:
+        return max(rows.read_volume(self._index, volume.number).end, ALIGNMENT)
 
     # --- scanning ------------------------------------------------------------------------------------
 
