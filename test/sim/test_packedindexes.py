@@ -168,6 +168,7 @@ class History:
         self.look(0)
 
 
+@pytest.mark.timeout(120 + SEEDS // 4)
 @pytest.mark.parametrize("is_blind", (False, True), ids=("noticed", "blind"))
 def test_an_index_of_another_time_destroys_nothing_that_was_acknowledged(is_blind):
     removed = punched = 0

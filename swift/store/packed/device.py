@@ -29,11 +29,12 @@ from swift.store.lmdbindex import Index, IndexBusy, IndexFailed, IndexFull
 from swift.store.packed import rows
 from swift.store.packed.agreement import Agreement
 from swift.store.packed.changes import Change, apply
+from swift.store.packed.confirmation import Confirmation
 from swift.store.packed.conversion import Conversion
 from swift.store.packed.entry import BadEntry, Entry, decode_entries
 from swift.store.packed.locks import ObjectLocks
 from swift.store.packed.record import ALIGNMENT, Header, Kind, Position, Record, Reference
-from swift.store.packed.recovery import IndexOutdated, Recovery, Unwanted, has_tail
+from swift.store.packed.recovery import IndexOutdated, KnownEnds, Recovery, Unwanted, has_tail
 from swift.store.packed.rows import Spaces
 from swift.store.packed.volumes import Appender, OpenVolume, StoredRecord, Volumes
 
@@ -115,6 +116,7 @@ class PackedDevice:
         self.is_stale = False
         self._identity = self._directory_identity()
         self.conversion = Conversion(self)
+        self.confirmation = Confirmation(self)
         self.agreement = Agreement(self, rules.publish_timeout_s)
         try:
             self.index, self.spaces = self._opened()
@@ -122,6 +124,7 @@ class PackedDevice:
             with self.writing, suppress(NoSpace):
                 self._disown()
             self.conversion.learn()
+            self.confirmation.learn()
         except IndexBusy as error:
             self.locks.close()
             raise self._locked(error)
@@ -161,6 +164,7 @@ class PackedDevice:
         self.look()
         if not self.is_stale:
             self.conversion.learn()
+            self.confirmation.learn()
         self.let_go_of_idle_volume()
 
     @contextmanager
@@ -197,8 +201,9 @@ class PackedDevice:
 
     # --- index ---------------------------------------------------------------------------------------
 
-    def _opened(self) -> tuple[Index, Spaces]:
-        """Return the index, complete."""
+    def _opened(self, failed: Index | None = None) -> tuple[Index, Spaces]:
+        """Return the index, complete, in place of one that failed."""
+        known = _ends_in(failed)
         with self.opening():
             index, spaces = self._open_index(self.directory), Spaces()
             try:
@@ -206,7 +211,7 @@ class PackedDevice:
                 try:
                     if rows.owner(index) not in (None, identity):
                         raise IndexOutdated("it is of other volumes")
-                    self._complete(index, spaces, identity)
+                    self._complete(index, spaces, identity, known)
                 except IndexFailed as error:
                     if isinstance(error, IndexOutdated):
                         index.discard()
@@ -215,19 +220,19 @@ class PackedDevice:
                     self._notice(f"the index of {self.path} is made again: {error}")
                     index.close(is_last=False)
                     index, spaces = self._open_index(self.directory), Spaces()
-                    self._complete(index, spaces, identity)
+                    self._complete(index, spaces, identity, known)
             except BaseException:
                 with suppress(IndexFailed):
                     index.close(is_last=False)
                 raise
         return index, spaces
 
-    def _complete(self, index: Index, spaces: Spaces, identity: bytes) -> None:
-        """Index what is in the volumes and not in the index."""
+    def _complete(self, index: Index, spaces: Spaces, identity: bytes, known: KnownEnds) -> None:
+        """Index what is in the volumes and not in the index; ``known`` is of the index before."""
         never = [each.position for each in self._unwanted]
         recovery = Recovery(self.disk, self.volumes, index, spaces, self._notice, never)
         if not rows.is_complete(index):
-            recovery.rebuild(identity, self.conversion.marks())
+            recovery.rebuild(identity, self.conversion.marks(), known)
         appender = self._appender
         if appender is not None and not recovery.replay_own(appender):
             self._appender = None
@@ -253,9 +258,10 @@ class PackedDevice:
         try:
             self.check_not_replaced()
             if self.index is failed:
-                self.index, self.spaces = self._opened()
+                self.index, self.spaces = self._opened(failed)
                 with suppress(IndexFailed):
                     failed.close(is_last=False)
+                self.confirmation.learn()
         finally:
             self.writing.release()
 
@@ -304,16 +310,16 @@ class PackedDevice:
 
         return self.read_index(read)
 
-    def change_index(self, work: Callable[[rows.Writing], object]) -> None:
-        """Change rows of the index that no record is about. Raises OSError."""
+    def change_index(self, work: Callable[[rows.Writing], T]) -> T:
+        """Change rows of the index that no record is about; return what ``work`` returns. Raises OSError."""
 
-        def change(index: Index, _spaces: Spaces) -> None:
+        def change(index: Index, _spaces: Spaces) -> T:
             with index.writing() as writing:
-                work(writing)
+                return work(writing)
 
         before_blocking()
         with self.writing:
-            self.read_index(change)
+            return self.read_index(change)
 
     # --- changes -------------------------------------------------------------------------------------
 
@@ -585,6 +591,20 @@ class PackedDevice:
 def _unusable(path: str, failure: Exception | None) -> OSError:
     """Return the error of a device whose index cannot be used: it counts as a failing device."""
     return OSError(errno.EIO, f"the index cannot be used: {failure}", path)
+
+
+def _ends_in(index: Index | None) -> KnownEnds:
+    """Return where records of volumes end by an index that failed, as far as it can be read."""
+    if index is None:
+        return {}
+    try:
+        nonces = rows.nonces(index)
+        found = rows.volumes(index).items()
+    except IndexFailed:
+        return {}
+    return {
+        number: (nonces[number], row.end) for number, row in found if number in nonces and not row.is_closed
+    }
 
 
 def _volume_row(number: int, index: Index, _spaces: Spaces) -> rows.VolumeRow:

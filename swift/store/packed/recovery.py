@@ -21,6 +21,8 @@ from swift.store.errors import Damaged
 from swift.store.lmdbindex import Index, IndexFailed, Writing
 from swift.store.packed import rows
 from swift.store.packed.changes import LiveBytes
+from swift.store.packed.confirmation import begin as begin_unconfirmed
+from swift.store.packed.confirmation import marked
 from swift.store.packed.entry import Entry, decode_entries, encode_entries, entry_of
 from swift.store.packed.record import ALIGNMENT, BadRecord, Header, Kind, Position, padded
 from swift.store.packed.rows import Spaces
@@ -35,9 +37,14 @@ from swift.store.packed.volumes import (
 
 #: Records that are put into the index at a time.
 BATCH = 20_000
+#: Written as a whole or not at all, bytes.
+_SECTOR = 512
 #: A device with more that it cannot read, bytes, is failing, and not opened.
 UNREADABLE_BYTES_MAX = 1 << 20
 _NONE: Mapping[int, bool] = MappingProxyType({})
+#: By number of a volume: its nonce, and where its records end by an index before, bytes.
+KnownEnds = Mapping[int, tuple[bytes, int]]
+_UNKNOWN: KnownEnds = MappingProxyType({})
 _WITH_ENTRY = (Kind.DATA, Kind.META, Kind.TOMBSTONE)
 
 
@@ -98,13 +105,16 @@ class Recovery:
         self._unreadable_bytes = 0
         #: True when all of the index was made by this recovery.
         self._is_new = False
+        self._known = _UNKNOWN
 
-    def rebuild(self, identity: bytes, unindexed: Mapping[int, bool] = _NONE) -> None:
+    def rebuild(
+        self, identity: bytes, unindexed: Mapping[int, bool] = _NONE, known: KnownEnds = _UNKNOWN
+    ) -> None:
         """Index every record of every volume; ``identity`` is that of the volumes.
 
         ``unindexed`` tells of policies if there may be files without records.
         """
-        self._is_new = True
+        self._is_new, self._known = True, known
         with self._index.writing() as writing:
             rows.set_owner(writing, identity)
         numbers = self._volumes.numbers()
@@ -127,9 +137,12 @@ class Recovery:
             self._scan(volume, 0, is_owned=locked is not None)
         self._flush()
         self._finish()
+        mark = marked(self._disk, self._volumes.directory)
         with self._index.writing() as writing:
             for policy, is_unindexed in unindexed.items():
                 rows.set_unindexed(writing, policy, is_unindexed)
+            if mark:
+                rows.set_unconfirmed(writing, mark)
             rows.set_complete(writing)
 
     def replay_tails(self, mine: int | None = None) -> list[Unwanted]:
@@ -256,8 +269,11 @@ class Recovery:
         row = rows.read_volume(self._index, volume.number)
         if known == appender.end and not row.is_closed:
             return True
-        with self._index.writing() as writing:
-            rows.write_volume(writing, volume.number, row._replace(is_closed=True))
+        if known < appender.end:
+            self._lost.append((volume.number, known, appender.end))
+            self._notice_lost(volume.number, known, appender.end)
+        self._closed.add(volume.number)
+        self._finish()
         return False
 
     def _end_of(self, volume: OpenVolume) -> int:
@@ -279,11 +295,15 @@ class Recovery:
             last.append((position, header))
             end = position.unit * ALIGNMENT + padded(header.total_bytes)
         self._lose(volume, lost, last, is_owned=is_owned)
+        self._lose_tail(volume, lost, last, end, is_owned=is_owned)
         torn = [
             (position, header)
             for position, header in last
             if self._may_count(position, header.hash) and not self._is_sound(volume, position, header)
         ]
+        if is_owned:
+            # Readers of the others find out that they are damaged.
+            torn = [each for each in torn if self._may_be_torn(volume, *each)]
         if torn and is_owned:
             self._unwanted.extend(Unwanted(header, position) for position, header in torn)
             # Bodies are read of the last batch only: this one has to stay that.
@@ -329,6 +349,48 @@ class Recovery:
             if end > ALIGNMENT:
                 self._closed.add(volume.number)
                 self._notice_lost(volume.number, begin, end)
+
+    def _lose_tail(
+        self,
+        volume: OpenVolume,
+        lost: LostRanges,
+        last: list[tuple[Position, Header]],
+        end: int,
+        *,
+        is_owned: bool,
+    ) -> None:
+        """Note what is lost behind the last sound record, at ``end``.
+
+        A power cut may tear one batch: the last one that is sound in part, or the one that follows.
+        """
+        nonce, known = self._known.get(volume.number, (b"", 0))
+        until = known if nonce == volume.nonce else 0
+        if is_owned:
+            broken = lost.broken_from(end)
+            batches = {unit for _at, unit in broken if unit}
+            torn = {last[0][1].batch_unit} if last else set()
+            if not (batches <= torn or batches <= {end // ALIGNMENT}):
+                until = max(until, broken[-1][0] + ALIGNMENT)
+            if broken:
+                # Nothing may be written over it in part.
+                self._closed.add(volume.number)
+        if until > end:
+            self._lost.append((volume.number, end, until))
+            self._closed.add(volume.number)
+            self._notice_lost(volume.number, end, until)
+
+    def _may_be_torn(self, volume: OpenVolume, position: Position, header: Header) -> bool:
+        """Return True if a power cut, or a kill during the write, may have left a record like this.
+
+        Both leave zeros at the end of a sector, or of what the record has of it.
+        """
+        nonce, known = self._known.get(volume.number, (b"", 0))
+        begin = position.unit * ALIGNMENT
+        if nonce == volume.nonce and begin < known:
+            return False
+        data = volume.read(begin, header.total_bytes)
+        ends = range(begin // _SECTOR * _SECTOR + _SECTOR - begin, len(data), _SECTOR)
+        return len(data) < header.total_bytes or not all(data[end - 1] for end in (*ends, len(data)))
 
     def _lose_volume(self, number: int, error: Exception) -> None:
         """Note a volume of which nothing can be read."""
@@ -438,7 +500,9 @@ class Recovery:
 
     def _finish(self) -> None:
         """Apply what records say about others, now that all of those are in the index."""
-        live_bytes = LiveBytes()
+        live_bytes, mark = LiveBytes(), b""
+        if any(end > ALIGNMENT for _number, _begin, end in self._lost):
+            mark = begin_unconfirmed(self._disk, self._volumes.directory)
         with self._index.writing() as writing:
             for source, place, header in self._links:
                 if self._may_count(source, place.hash):
@@ -458,6 +522,8 @@ class Recovery:
                 if position.volume in numbers and not self._is_of_another(position, object_hash):
                     rows.set_unwanted(writing, position)
             live_bytes.write(writing, self._ends)
+            if mark:
+                rows.set_unconfirmed(writing, mark)
             for number, begin, end in self._lost:
                 if number in numbers:
                     rows.set_lost(writing, number, begin, end)
