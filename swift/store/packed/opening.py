@@ -254,7 +254,7 @@ class IndexOpening:
             raise OSError(reason)
 
     def _memory(self, directory: str) -> str:
-        return f"{self._settings.state_path}/{quote_plus(directory)}"
+        return f"{self._settings.state_directory}/{quote_plus(directory)}"
 
     @contextmanager
     def unused(self, directory: str) -> Iterator[None]:
