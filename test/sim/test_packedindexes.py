@@ -27,7 +27,7 @@ from test.sim.test_powercut import LIVE
 
 SEEDS = int(os.environ.get("SWIFT_PACKED_INDEX_SEEDS", 150))
 #: Histories of one test.
-TOGETHER = 500
+TOGETHER = 250
 STEPS = 24
 KEYS = [key_of(name) for name in "abcd"]
 FAILURES = (OSError, NoSpace, FilesChanged, LockTimeout)
