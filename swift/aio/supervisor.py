@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import http.client
 import json
 import os
 import shutil
@@ -21,12 +22,14 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from swift.aio.plan import ClusterPlan, PlannedProcess, plan_listeners
 from swift.aio.ports import port_is_free, taken_ports_message
 from swift.base.errors import ConfigError, SwiftError
+from swift.http import fields
 from swift.runtime.workers import die_with_parent
 
 START_TIMEOUT_S = 60.0
@@ -223,6 +226,7 @@ class Supervisor:
                 self._spawn(process)
             self._write_state(servers)
             self._await_ports(servers)
+            self._check_devices()
             # Requests do not need the daemons, so these start when the cluster already serves.
             for process in daemons:
                 self._spawn(process)
@@ -261,6 +265,27 @@ class Supervisor:
             if self._stop:
                 raise ConfigError("interrupted")
             time.sleep(0.02)
+
+    def _check_devices(self) -> None:
+        """Raise ``ConfigError`` for a device that its object server cannot open."""
+        policies = ("0", "1") if self._plan.ec else ("0",)
+        for node in self._plan.node_numbers():
+            name = f"object-{node}"
+            connection = http.client.HTTPConnection(
+                self._plan.storage_ip, self._plan.port("object", node), timeout=START_TIMEOUT_S
+            )
+            with contextlib.closing(connection):
+                for device, policy in product(self._plan.device_names(node), policies):
+                    headers = {fields.BACKEND_STORAGE_POLICY_INDEX: policy}
+                    try:
+                        # Hashes of a partition: a device is opened for them.
+                        connection.request("REPLICATE", f"/{device}/0", headers=headers)
+                        response = connection.getresponse()
+                        response.read()
+                    except (OSError, http.client.HTTPException) as error:
+                        raise ConfigError(f"{name} does not respond: {error}; {self._last_log_lines(name)}")
+                    if response.status >= 400:
+                        raise ConfigError(f"{name} cannot use {device}; {self._last_log_lines(name)}")
 
     def _last_log_lines(self, name: str) -> str:
         path = self._plan.logs / f"{name}.log"

@@ -92,7 +92,7 @@ class CacheNode:
 def stats(node: CacheNode, _args: argparse.Namespace) -> Output:
     """Return the figures of all processes together."""
     entries = node.entries()
-    total, states = figures.merge_reports(reports_in(node.settings.state_path))
+    total, states = figures.merge_reports(reports_in(node.settings.state_directory))
     totals, settings = entries.totals(), node.tier.settings
     devices = sorted({device for _, device, _ in total})
     return {
@@ -128,11 +128,11 @@ def _count_entries(total: figures.Figures, of: str, device: str | None) -> Outpu
 
 def live(node: CacheNode, args: argparse.Namespace) -> Iterator[Output]:
     """Yield the activity of each interval until an interrupt."""
-    before, _ = figures.merge_reports(reports_in(node.settings.state_path))
+    before, _ = figures.merge_reports(reports_in(node.settings.state_directory))
     while args.count != 0:
         args.count -= 1
         time.sleep(args.interval)
-        now, _ = figures.merge_reports(reports_in(node.settings.state_path))
+        now, _ = figures.merge_reports(reports_in(node.settings.state_directory))
         change = now - before
         before = now
         yield {of: _count_entries(change, of, None) for of in node.tier.settings.rules()}

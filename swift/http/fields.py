@@ -447,6 +447,18 @@ BACKEND_UNREADABLE = _declare_header(
     _FROM_NODE,
     "With 503: the node has the object but cannot read it, or has just quarantined it; it is not absent.",
 )
+BACKEND_UNCONFIRMED = _declare_header(
+    "x-backend-unconfirmed",
+    _FLAG,
+    _FROM_NODE,
+    "With 529: the node has the object, but lost records that may be newer; read other replicas first.",
+)
+BACKEND_ACCEPT_UNCONFIRMED = _declare_header(
+    "x-backend-accept-unconfirmed",
+    _FLAG,
+    _TO_NODE,
+    "An unconfirmed object is answered as it is: all replicas are compared, or no other one has it.",
+)
 BACKEND_FRAGMENT_PREFERENCES = _declare_header(
     "x-backend-fragment-preferences", _JSON, _TO_NODE, "Requested version, and fragment indexes to exclude."
 )

@@ -19,7 +19,7 @@ from swift.http.conditional import failed_condition, is_conditional
 from swift.http.headers import HeaderMap, lower_name
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response, default_body, error_response
-from swift.obj.request import condition_etag, metadata_value
+from swift.obj.request import condition_etag, is_flagged, metadata_value
 from swift.obj.settings import ObjectSettings
 from swift.store.api import ABSENT, ObjectState, StoredObject
 from swift.store.errors import CorruptBody
@@ -31,6 +31,8 @@ SMALL_BYTES = 65536
 GATHER_BYTES = 1 << 20
 #: Of a 503 about an object that is there, or was a moment ago.
 UNREADABLE: HeaderMap = {fields.BACKEND_UNREADABLE: "true"}
+#: Of a 529 about an object that is there and may be an old one.
+UNCONFIRMED: HeaderMap = {fields.BACKEND_UNCONFIRMED: "true"}
 #: Pieces of a body: bytes, or a range of the open file.
 Piece = bytes | FileBody
 _METADATA = ("X-Object-Meta-", fields.OBJECT_SYSMETA.title(), fields.OBJECT_TRANSIENT_SYSMETA.title())
@@ -84,6 +86,16 @@ def not_found(request: Request, state: ObjectState) -> Response:
         headers["content-type"] = "text/html; charset=UTF-8"
         return Response(412, headers)
     return error_response(404, headers=headers)
+
+
+def check_confirmed(request: Request, state: ObjectState) -> None:
+    """Raise ``HTTPError`` 529 for an object that may be an old one, unless the request accepts that."""
+    if not state.is_unconfirmed:
+        return
+    accepting = (fields.BACKEND_ACCEPT_UNCONFIRMED, fields.BACKEND_REPLICATION)
+    if not any(is_flagged(request.headers, name) for name in accepting):
+        # Unlike 503 it does not count against the node.
+        raise HTTPError(529, headers=dict(UNCONFIRMED))
 
 
 def unmet_condition(request: Request, state: ObjectState, headers: HeaderMap) -> Response | None:

@@ -209,6 +209,7 @@ class ObjectServer(BackendApp):
             state.quarantine_reason = state.quarantine_reason or quarantine_reason
             return get.not_found(request, state)
         try:
+            get.check_confirmed(request, state)
             headers = get.object_headers(state, self._stored)
             unmet = get.unmet_condition(request, state, headers)
         except BaseException:
@@ -231,6 +232,7 @@ class ObjectServer(BackendApp):
         state: ObjectState = store.stat(key, options)
         if state.kind != LIVE:
             return get.not_found(request, state)
+        get.check_confirmed(request, state)
         headers = get.object_headers(state, self._stored)
         unmet = get.unmet_condition(request, state, headers)
         if unmet is not None:

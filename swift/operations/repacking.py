@@ -173,6 +173,9 @@ def remove_volumes(node: PackedNode, device: str) -> bool:
                 f"not serve; set {engine_option(policy, 'packed')} of this node's swift.conf, {_RESTART}, "
                 "then run swift-object-repack --to files"
             )
+    objection = node.open(device).agreement.objection()
+    if objection:
+        raise RepackRefused(f"the volumes of {device} stay: {objection}")
     node.close()
     directory = f"{node.disks.path(device)}/{DIRECTORY}"
     opening = IndexOpening(node.settings, node.store.core.disk)

@@ -7,7 +7,7 @@ unresponsive, and evaluates their responses. It works for every kind of entity.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from swift.base.entity import EntityPath
 from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
@@ -27,7 +27,7 @@ from swift.cluster.transport import (
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.response import Response, error_response
-from swift.proxy.backend import Backends
+from swift.proxy.backend import BUSY, Backends
 from swift.proxy.results import (
     best_response,
     client_headers,
@@ -71,6 +71,11 @@ class ReadPlan:
             b"",
             self.timeouts,
         )
+
+    def accepting_unconfirmed(self) -> ReadPlan:
+        """Return the plan for nodes that may have an old state: all of them are compared."""
+        headers = {**self.headers, fields.BACKEND_ACCEPT_UNCONFIRMED: "true"}
+        return replace(self, headers=headers, newest=True)
 
     def request_rest(self, node: Node, byte_range: str) -> NodeRequest:
         """Return a request for other bytes of the same entity, without the first request's conditions."""
@@ -154,9 +159,12 @@ class SourceSearch:
     def __init__(self, backends: Backends, settings: ProxySettings, plan: ReadPlan, nodes: NodeIterator):
         self._backends = backends
         self._settings = settings
-        self._plan = plan
+        #: The request to the source that was found.
+        self.plan = plan.accepting_unconfirmed() if plan.newest and plan.is_object else plan
         self._nodes = nodes
         self._primaries = nodes.primary_count
+        #: Nodes that have the object, and lost records that may have been newer.
+        self._unconfirmed: list[Node] = []
         #: Primaries that responded, even if they have nothing.
         self._responded = 0
         self._tombstone = ZERO
@@ -165,10 +173,12 @@ class SourceSearch:
 
     def find(self) -> tuple[BackendResponse, Node] | None:
         """Return the source to read from, or None; ``failure`` then has the response."""
-        if self._settings.concurrent_gets and not self._plan.newest:
+        if self._settings.concurrent_gets and not self.plan.newest:
             self._find_concurrently(self._settings.concurrency_timeout, self._primaries)
         else:
             self._find_in_turn()
+        if self.best is None:
+            self._find_unconfirmed()
         # A read that resumes at another node may need slow nodes.
         self._nodes.uses_slow = True
         return self.best
@@ -176,7 +186,7 @@ class SourceSearch:
     def _find_in_turn(self) -> None:
         """Request one node after the other, and the rest beside one that is unresponsive."""
         for node in self._nodes:
-            request = self._plan.request(node)
+            request = self.plan.request(node)
             exchange = self._backends.stream(request)
             if exchange is not None and self._backends.is_late(node, exchange):
                 self._backends.log_unresponsive(node)
@@ -186,8 +196,16 @@ class SourceSearch:
             if self._process_response(node, response):
                 return
 
+    def _find_unconfirmed(self) -> None:
+        """Look for the newest of objects that may be old, when no other node has one."""
+        nodes, self._unconfirmed = self._unconfirmed, []
+        if nodes:
+            self.plan = self.plan.accepting_unconfirmed()
+            for node in nodes:
+                self._process_response(node, self._backends.stream_response(self.plan.request(node)))
+
     def _request(self, node: Node) -> tuple[Node, BackendResponse | None]:
-        return node, self._backends.stream_response(self._plan.request(node))
+        return node, self._backends.stream_response(self.plan.request(node))
 
     def _await_response(
         self, node: Node, exchange: Exchange, headers: HeaderMap
@@ -233,6 +251,10 @@ class SourceSearch:
         if response is None:
             self._failed.add_failure()
             return False
+        if response.status == BUSY and fields.BACKEND_UNCONFIRMED in response.headers:
+            response.stream.close()
+            self._unconfirmed.append(node)
+            return False
         is_handoff = node.index is None
         if not is_handoff and response.status < 500:
             self._responded += 1
@@ -250,10 +272,10 @@ class SourceSearch:
     def _is_good(self, response: BackendResponse) -> bool:
         if response.headers.get("x-put-timestamp") == "0":
             return False
-        return 200 <= response.status < 400 or (response.status == 416 and self._plan.is_object)
+        return 200 <= response.status < 400 or (response.status == 416 and self.plan.is_object)
 
     def _update_best(self, response: BackendResponse, node: Node, stamp: Timestamp) -> bool:
-        if not self._plan.newest:
+        if not self.plan.newest:
             self.best = (response, node)
             return True
         if self.best is None:
@@ -267,7 +289,7 @@ class SourceSearch:
 
     def _process_failure(self, response: BackendResponse, is_handoff: bool) -> None:
         status = self._failed.add(response, is_handoff=is_handoff)
-        if status == 404 and self._plan.is_object and has_timestamp(response.headers):
+        if status == 404 and self.plan.is_object and has_timestamp(response.headers):
             self._discard_older_than(_parsed(response.headers.get(fields.BACKEND_TIMESTAMP)) or ZERO)
 
     def _discard_older_than(self, tombstone: Timestamp) -> None:

@@ -91,6 +91,8 @@ class ObjectState:
     fragments: list[tuple[Timestamp, list[int]]] = field(default_factory=list)
     #: True if the winning archive is durable; replicated data always is.
     durable: bool = True
+    #: True if the device lost records, which may have been newer: other replicas have to be read first.
+    is_unconfirmed: bool = False
     #: Why files were quarantined by the call that returns this state: then it does not say that there was no
     #: object. Empty when none were.
     quarantine_reason: str = ""
@@ -449,6 +451,10 @@ class Maintenance(Protocol):
 
         It costs a stat.
         """
+
+    @effort(Effort.HASHES)
+    def confirm(self, device: str, partitions: Sequence[str], policy: Policy) -> None:
+        """Note that partitions equal another replica, so that their objects are no longer unconfirmed."""
 
     @effort(Effort.HASHES)
     def make_durable(self, device: str, partition: str, policy: Policy, suffixes: Iterable[str]) -> None:

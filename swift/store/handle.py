@@ -89,6 +89,7 @@ class MaintenanceHandle(Handle[Maintenance]):
     remove_lone_metadata = _method(Maintenance.remove_lone_metadata)
     change_token = _method(Maintenance.change_token)
     idle_s = _method(Maintenance.idle_s)
+    confirm = _method(Maintenance.confirm)
     make_durable = _method(Maintenance.make_durable)
     prepare = _method(Maintenance.prepare)
     remove_partition = _method(Maintenance.remove_partition)

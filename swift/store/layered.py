@@ -155,6 +155,7 @@ class ForwardingMaintenance(Forwarding[Maintenance]):
     remove_lone_metadata = _forward(Maintenance.remove_lone_metadata)
     change_token = _forward(Maintenance.change_token)
     idle_s = _forward(Maintenance.idle_s)
+    confirm = _forward(Maintenance.confirm)
     make_durable = _forward(Maintenance.make_durable)
     prepare = _forward(Maintenance.prepare)
     remove_partition = _forward(Maintenance.remove_partition)

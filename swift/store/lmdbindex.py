@@ -9,6 +9,10 @@ The device may fail at any time. LMDB reads it through a mapping, which is guard
 read is an error and kills no process. Its locks are in memory, where nothing fails while they are held. An
 index with such a page, or with writes that the device refused, is discarded by the process that notices.
 
+Its directory may be replaced, and an older copy may be written over its file, while processes use it. So a
+word in memory names the index in use, whatever its directory holds; the number of the last change, which LMDB
+keeps in memory as well, must be in the file; and a process notes the end of its use only where it began.
+
 LMDB waits for the writer without end, also for a process that was stopped while it writes. So a lock of our
 own comes before LMDB's, and a change is refused when it is not free in time.
 """
@@ -18,6 +22,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import json
+import mmap
 import os
 import re
 import struct
@@ -51,6 +56,11 @@ _READERS_MAX = 1024
 #: LMDB takes 64 bytes for each reader, and two pages are more than the rest.
 _LOCK_BYTES = _READERS_MAX * 64 + 8192
 _NAME = re.compile("[0-9a-f]{16}")
+#: In memory: the name of the index in use.
+_CURRENT = "current"
+_WORD = struct.Struct("<Q")
+#: In each of the first two pages of LMDB's file: the number of the change that wrote it.
+_CHANGE_AT = 144
 #: LMDB writes at most so many pages at a time, bytes.
 _WRITE_BYTES_MAX = 64 * 4096
 _PAUSE_MIN_S, _PAUSE_MAX_S, _PAUSE_GROWTH = 50e-6, 0.02, 0.05
@@ -200,14 +210,33 @@ class _Opened:
         self.writer_lock = writer_lock
         self.env = _environment(way, map_bytes)
         self.guard = MapGuard(way, _EMPTY_LEAF)
+        self._page_bytes = int(self.env.stat()["psize"])
+        self._fd = os.open(way, os.O_RDONLY | os.O_CLOEXEC)
         #: A copy that an operator puts in its place has another one.
         self.inode = _inode(way)
+
+    def is_behind(self, change: int) -> bool:
+        """Return True if a change, which LMDB's memory knows, is not in the file."""
+        return int(self.env.info()["last_txnid"]) < change
+
+    def is_left_by(self, change: int) -> bool:
+        """Return True if the file is as a change left it and no later one took place. Raises OSError.
+
+        LMDB writes two pages in turn. A copy that is written over the file during a change leaves one that
+        does not belong to the other. A writer that was killed leaves a page of the next change.
+        """
+        pages = [os.pread(self._fd, _WORD.size, at + _CHANGE_AT) for at in (0, self._page_bytes)]
+        # Shorter where the file ends.
+        last, other = (int.from_bytes(pages[number & 1], "little") for number in (change, change + 1))
+        return last == change and other in (max(change - 1, 0), change + 1)
 
     def __del__(self) -> None:
         if hasattr(self, "env"):
             self.env.close()
         if hasattr(self, "guard"):
             self.guard.release()
+        if hasattr(self, "_fd"):
+            os.close(self._fd)
 
 
 #: The oldest release of lmdb that reports damaged pages as errors.
@@ -225,23 +254,34 @@ _ADVICE = {
 _open: WeakValueDictionary[tuple[int, str], _Opened] = WeakValueDictionary()
 
 
-def _write_synced(path: str, data: bytes, flags: int) -> None:
-    """Write a file from its beginning, durably. Raises OSError."""
-    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC | flags, 0o644)
+def _write_synced(directory: int, name: str, data: bytes, flags: int) -> None:
+    """Write a file of an open directory from its beginning, durably. Raises OSError."""
+    fd = os.open(name, os.O_WRONLY | os.O_CLOEXEC | flags, 0o644, dir_fd=directory)
     try:
         if os.pwrite(fd, data, 0) < len(data):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name)
         os.fsync(fd)
     finally:
         os.close(fd)
 
 
-def _inode(path: str) -> int:
+def _inode(path: str, directory: int | None = None) -> int:
     """Return the inode of a file, 0 when it cannot be looked at."""
     try:
-        return os.stat(path).st_ino
+        return os.stat(path, dir_fd=directory).st_ino
     except OSError:
         return 0
+
+
+def _current_word(memory: str) -> mmap.mmap:
+    """Return the word in memory that names the index in use. Raises OSError."""
+    fd = os.open(f"{memory}/{_CURRENT}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        # Now, not at first use: the kernel would kill the process if memory is full then.
+        os.posix_fallocate(fd, 0, _WORD.size)
+        return mmap.mmap(fd, _WORD.size)
+    finally:
+        os.close(fd)
 
 
 def _free_bytes(path: str) -> int:
@@ -330,10 +370,13 @@ class LmdbIndex:
         self._full = (lmdb.DiskError, lmdb.MapFullError)
         self._directory, self._boot_id, self._memory = directory, boot_id, memory
         self._key = os.getpid(), directory
+        self._directory_fd = -1
         try:
             for made in (directory, memory):
                 os.makedirs(made, exist_ok=True)
+            self._directory_fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             with held(f"{memory}/index.lock", timeout_s=opening_timeout_s):
+                self._current = _current_word(memory)
                 name = self._begin()
                 opened = _open.get(self._key)
                 if opened is None or opened.name != name:
@@ -345,6 +388,14 @@ class LmdbIndex:
         self._opened: _Opened | None = opened
         self.identity = int(name, 16) | 1
 
+    def __del__(self) -> None:
+        self._close_directory()
+
+    def _close_directory(self) -> None:
+        fd, self._directory_fd = self._directory_fd, -1
+        if fd >= 0:
+            os.close(fd)
+
     def _begin(self) -> str:
         """Note that it is in use: its name, a new one if a power cut may have torn the old one."""
         state = self._state()
@@ -352,8 +403,9 @@ class LmdbIndex:
         is_used = state.get("boot") == self._boot_id != "" and os.path.lexists(self._way(name))
         is_whole = is_used or bool(state.get("closed"))
         # A copy may be torn, or of another time than what processes know that run.
-        is_copy = not _NAME.fullmatch(name) or state.get("inode") != _inode(self._file(name))
-        if not is_whole or is_copy:
+        is_named = _NAME.fullmatch(name) is not None
+        is_original = is_named and state.get("inode") == _inode(f"{name}.mdb", self._directory_fd) != 0
+        if not is_whole or not is_original:
             name = os.urandom(8).hex()
             for directory in (self._directory, self._memory):
                 for old in os.listdir(directory):
@@ -363,6 +415,8 @@ class LmdbIndex:
                 pass
         # Always, because it tells whether the device takes writes.
         self._note(name, closed=False)
+        # From now on no process goes on with another one.
+        _WORD.pack_into(self._current, 0, int(name, 16))
         return name
 
     def _map(self, name: str) -> _Opened:
@@ -385,33 +439,31 @@ class LmdbIndex:
 
     def _state(self) -> dict[str, object]:
         try:
-            with open(f"{self._directory}/{STATE}", "rb") as file:
+            fd = os.open(STATE, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._directory_fd)
+            with open(fd, "rb") as file:
                 found = json.load(file)
         except (FileNotFoundError, ValueError):
             return {}
         return found if isinstance(found, dict) else {}
 
     def _note(self, name: str, *, closed: bool) -> None:
-        path = f"{self._directory}/{STATE}"
-        facts = {"boot": self._boot_id, "name": name, "closed": closed, "inode": _inode(self._file(name))}
+        directory = self._directory_fd
+        inode = _inode(f"{name}.mdb", directory)
+        facts = {"boot": self._boot_id, "name": name, "closed": closed, "inode": inode}
         state = json.dumps(facts).ljust(_STATE_BYTES).encode()
         try:
-            _write_synced(f"{path}.new", state, os.O_CREAT | os.O_TRUNC)
+            _write_synced(directory, f"{STATE}.new", state, os.O_CREAT | os.O_TRUNC)
         except OSError as error:
             if error.errno not in NO_SPACE_ERRORS:
                 raise
             # A full device can be read; writing over what is there needs no space, and is one sector.
             try:
-                _write_synced(path, state, 0)
+                _write_synced(directory, STATE, state, 0)
             except FileNotFoundError:
                 raise error
             return
-        os.replace(f"{path}.new", path)
-        fd = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+        os.replace(f"{STATE}.new", STATE, src_dir_fd=directory, dst_dir_fd=directory)
+        os.fsync(directory)
 
     def check(self) -> None:
         """See ``Index``."""
@@ -420,7 +472,7 @@ class LmdbIndex:
         if opened.guard.has_lost_writes():
             self._throw_away(opened)
             raise IndexFailed("the device has refused writes")
-        if self._state().get("name") != opened.name or not self.is_current():
+        if not self._is_noted(opened):
             raise IndexReplaced("the index was replaced")
         try:
             # No page is used again that a killed process was reading.
@@ -431,7 +483,20 @@ class LmdbIndex:
     def is_current(self) -> bool:
         """See ``Index``."""
         opened = self._opened
-        return opened is not None and _inode(self._file(opened.name)) == opened.inode != 0
+        return opened is not None and self._is_in_place(opened)
+
+    def _is_in_place(self, opened: _Opened) -> bool:
+        """Return True if an index is the one in use, and has its path."""
+        (current,) = _WORD.unpack_from(self._current)
+        return current == int(opened.name, 16) and _inode(self._file(opened.name)) == opened.inode != 0
+
+    def _is_noted(self, opened: _Opened) -> bool:
+        """Return True if the directory that was opened has its path, and says that this index is in use."""
+        return (
+            self._is_in_place(opened)
+            and self._state().get("name") == opened.name
+            and _inode(f"{opened.name}.mdb", self._directory_fd) == opened.inode
+        )
 
     def _in_use(self) -> _Opened:
         """Yield the open index, protected against closing by others."""
@@ -444,6 +509,16 @@ class LmdbIndex:
         if opened.guard.has_failed:
             self._throw_away(opened)
             raise IndexFailed("the device cannot be read")
+
+    def _check_not_older(self, opened: _Opened, txn: lmdb.Transaction) -> None:
+        """Raise ``IndexFailed`` when the file lacks the change that a reader begins at."""
+        if opened.is_behind(txn.id()):
+            raise self._overwritten(opened)
+
+    def _overwritten(self, opened: _Opened) -> IndexFailed:
+        self._check_pages(opened)
+        self._throw_away(opened)
+        return IndexFailed("another file, an older copy perhaps, was written over it")
 
     def _failure(self, opened: _Opened, error: Exception) -> IndexFailed:
         """Translate an LMDB error; a damaged index is not opened again."""
@@ -466,7 +541,7 @@ class LmdbIndex:
     def _throw_away(self, opened: _Opened) -> None:
         """Discard the index; the next process that opens it creates a new one."""
         try:
-            os.unlink(self._file(opened.name))
+            os.unlink(f"{opened.name}.mdb", dir_fd=self._directory_fd)
         except OSError:
             # It is gone, or nothing can be opened there anyhow.
             return
@@ -481,6 +556,7 @@ class LmdbIndex:
         try:
             with opened.env.begin() as txn:
                 found = _bytes(txn.get(key))
+                self._check_not_older(opened, txn)
         except self._errors as error:
             raise self._failure(opened, error)
         self._check_pages(opened)
@@ -493,6 +569,7 @@ class LmdbIndex:
         try:
             with opened.env.begin() as txn:
                 found = list(islice(_LmdbWriting(txn).scan(prefix, begin), count))
+                self._check_not_older(opened, txn)
         except self._errors as error:
             raise self._failure(opened, error)
         self._check_pages(opened)
@@ -504,6 +581,7 @@ class LmdbIndex:
         try:
             with opened.env.begin() as txn:
                 found = _LmdbWriting(txn).items(begin, end, count)
+                self._check_not_older(opened, txn)
         except self._errors as error:
             raise self._failure(opened, error)
         self._check_pages(opened)
@@ -523,6 +601,8 @@ class LmdbIndex:
         opened = self._in_use()
         try:
             with opened.writer_lock.hold(), opened.env.begin(write=True) as txn:
+                if not opened.is_left_by(txn.id() - 1):
+                    raise self._overwritten(opened)
                 yield _LmdbWriting(txn)
                 # Nothing that was made from a page that is none may be kept.
                 self._check_pages(opened)
@@ -533,13 +613,17 @@ class LmdbIndex:
     def close(self, *, is_last: bool) -> None:
         """See ``Index``."""
         opened, self._opened = self._opened, None
-        if opened is None or not is_last or opened.guard.has_failed:
-            return
         try:
+            if opened is None or not is_last or opened.guard.has_failed or not self._is_noted(opened):
+                return
+            with opened.env.begin() as txn:
+                self._check_not_older(opened, txn)
             opened.env.sync(True)
             self._note(opened.name, closed=True)
         except self._errors as error:
             raise IndexFailed(str(error))
+        finally:
+            self._close_directory()
 
 
 def _bytes(value: bytes | memoryview | None) -> bytes | None:

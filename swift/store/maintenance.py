@@ -427,6 +427,9 @@ class FileMaintenance:
         path = partition_dir(self._core.devices.path(device), policy, partition)
         return journal_idle_s(self._core.disk, path, self._core.disk.now_ns())
 
+    def confirm(self, device: str, partitions: Sequence[str], policy: Policy) -> None:
+        """See ``Maintenance``; whatever is missing here was never more than one object."""
+
     def make_durable(self, device: str, partition: str, policy: Policy, suffixes: Iterable[str]) -> None:
         """See ``Maintenance``: every file first, then the names that lead to it."""
         disk, device_path = self._core.disk, self._core.devices.path(device)

@@ -20,7 +20,7 @@ from swift.store.api import ABSENT, LIVE, Location, ReadOptions, SyncedVersion
 from swift.store.chooser import ReclaimRules
 from swift.store.core import EngineCore, EngineRules
 from swift.store.errors import CorruptBody
-from swift.store.lmdbindex import IndexReplaced
+from swift.store.lmdbindex import IndexFailed, IndexReplaced
 from swift.store.packed.compaction import Compactor
 from swift.store.packed.device import PackedRules
 from swift.store.packed.engine import PackedStore
@@ -60,6 +60,10 @@ class IndexFile:
 
     def __init__(self, kept=None):
         self.kept = dict(kept or {})
+        #: True after something else was written over it, which the next use notices.
+        self.is_overwritten = False
+        #: True while those who have it open do not notice that another one is in its place.
+        self.is_twin = False
 
 
 class Machine:
@@ -92,38 +96,54 @@ class IndexHandle:
         self._machine, self._process, self._file = machine, process, file
 
     def check(self):
-        self._process.use_index("check")
+        self._use("check")
         if not self._is_there():
             raise IndexReplaced("the index was replaced")
 
+    def _use(self, name):
+        self._process.use_index(name)
+        if self._file.is_overwritten:
+            self.discard()
+            raise IndexFailed("another file was written over it")
+
     def _is_there(self):
-        return self._machine.file is self._file
+        return self._machine.file is self._file or self._file.is_twin
 
     def is_current(self):
         self._process.use_index("is_current")
         return self._is_there()
 
     def get(self, key):
-        self._process.use_index("get")
+        self._use("get")
         return self._file.kept.get(key)
 
     def keys(self, prefix, after, count):
-        self._process.use_index("keys")
+        self._use("keys")
         return [key for key in sorted(self._file.kept) if key.startswith(prefix) and key > after][:count]
 
     def items(self, begin, end, count):
-        self._process.use_index("items")
+        self._use("items")
         return items_of(self._file.kept, begin, end, count)
 
     @contextmanager
     def writing(self):
-        self._process.use_index("writing")
-        made = _Writing(dict(self._file.kept))
+        self._use("writing")
+        before = self._file.kept
+        made = _Writing(dict(before))
         yield made
         self._process.use_index("commit")
-        self._file.kept = made.kept
+        if self._file.kept is before:
+            self._file.kept = made.kept
+            return
+        # Something was written over it meanwhile: pages of both are in the file.
+        for key in {*before, *made.kept}:
+            if made.kept.get(key) != before.get(key):
+                self._file.kept.pop(key, None)
+                if key in made.kept:
+                    self._file.kept[key] = made.kept[key]
 
     def discard(self):
+        self._file.is_twin = False
         if self._is_there():
             self._machine.file = None
 
@@ -257,7 +277,15 @@ def broken():
     return OSError(errno.EIO, os.strerror(errno.EIO))
 
 
-def store_of(process, clock, *, volume_bytes, reclaim_age_s=10_000_000.0, notice=lambda _text: None):
+def store_of(
+    process,
+    clock,
+    *,
+    volume_bytes,
+    packed_max=PACKED_MAX,
+    reclaim_age_s=10_000_000.0,
+    notice=lambda _text: None,
+):
     """Return an engine for a process."""
     core = EngineCore(
         process,
@@ -268,7 +296,7 @@ def store_of(process, clock, *, volume_bytes, reclaim_age_s=10_000_000.0, notice
         rules=EngineRules(reclaim=ReclaimRules(reclaim_age_s), sync_every_bytes=4096),
         notice=notice,
     )
-    rules = PackedRules(PACKED_MAX, volume_bytes)
+    rules = PackedRules(packed_max, volume_bytes, publish_timeout_s=0.0)
     return PackedStore(core, open_index=lambda _path: process.machine.open_index(process), rules=rules)
 
 
@@ -410,10 +438,11 @@ class NestedBatches:
 class World:
     """A device, the processes on it, what may be found there, and the states seen so far."""
 
-    def __init__(self, seed, limit, *, volume_bytes=6144, processes=2, notice=None):
+    def __init__(self, seed, limit, *, volume_bytes=6144, packed_max=PACKED_MAX, processes=2):
         self.clock = ManualClock(NOW_S)
         self.limit = limit
         self.volume_bytes = volume_bytes
+        self.packed_max = packed_max
         self.chooser = random.Random(seed)
         self.seen = set()
         self.states = 0
@@ -433,7 +462,13 @@ class World:
 
     def _start(self, machine=None):
         process = Process(machine or self.machine)
-        store = store_of(process, self.clock, volume_bytes=self.volume_bytes, notice=self._notice)
+        store = store_of(
+            process,
+            self.clock,
+            volume_bytes=self.volume_bytes,
+            packed_max=self.packed_max,
+            notice=self._notice,
+        )
         store.process = process
         self.on_start(store)
         if machine is None:
@@ -568,16 +603,24 @@ class World:
         self.written[key] = self.written[old]
 
     def compact(self, *, by=0):
-        """Copy live records to other volumes and punch holes; readers see no change."""
+        """Copy live records to other volumes and punch holes; readers see no change.
+
+        Return the number of volumes that are gone, and the bytes of the holes.
+        """
+        removed, punched = 0, 0
 
         def work():
+            nonlocal removed, punched
             store = self.stores[by]
             compactor = Compactor(store.core.disk, device_of(store))
             for number in device_of(store).volumes.numbers():
-                if not compactor.compact(number).is_removed:
-                    compactor.punch(number)
+                if compactor.compact(number).is_removed:
+                    removed += 1
+                else:
+                    punched += compactor.punch(number)
 
         self.change({}, work)
+        return removed, punched
 
     def at_once(self, changes, *, by=0):
         """Apply changes of several objects in one batch."""

@@ -609,6 +609,10 @@ class MemoryMaintenance:
         self._store.check_device(device)
         return math.inf
 
+    def confirm(self, device: str, partitions: Sequence[str], policy: Policy) -> None:
+        """See ``Maintenance``; nothing is ever lost here."""
+        self._store.check_device(device)
+
     def make_durable(self, device: str, partition: str, policy: Policy, suffixes: Iterable[str]) -> None:
         """See ``Maintenance``; nothing survives a power cut here anyhow."""
         self._store.check_device(device)

@@ -141,6 +141,12 @@ class PartitionUnit:
     local: LocalPartition
     replica_status: ReplicaStatus
 
+    @property
+    def is_confirmed(self) -> bool:
+        """Return True if a primary has nothing that another one has not, or is the only one."""
+        is_equal = CopyState.EQUAL in self.replica_status.states.values()
+        return self.local.own is not None and (is_equal or not self.local.others)
+
     def __str__(self) -> str:
         return str(self.local)
 
@@ -411,6 +417,7 @@ class DeviceSyncPass(DevicePassBase, Generic[T]):
         statuses = request_status(self._task.remote_nodes, policy, queries, self._note_no_digests)
         no_status = ReplicaStatus({})
         units = [PartitionUnit(local, statuses.get(local.part, no_status)) for local in partitions]
+        self.confirm(policy, [unit.local.part for unit in units if unit.is_confirmed])
         left = [unit for unit in units if self.needs_work(unit)]
         rest = [unit for unit in units if not self.needs_work(unit)]
         if any(CopyState.MISSING in unit.replica_status.states.values() for unit in left):
@@ -425,6 +432,14 @@ class DeviceSyncPass(DevicePassBase, Generic[T]):
                 unit.local.part, is_misplaced=self.is_misplaced(unit), lacking=list(_devices_to_report(unit))
             )
         return sorted(left, key=lambda unit: unit.replica_status.copies)
+
+    def confirm(self, policy: Policy, parts: Sequence[int]) -> None:
+        """Note partitions of this device that equal another replica."""
+        try:
+            store = self._task.stores.at(policy, self._device)
+            store.maintenance.confirm(self._device, list(map(str, parts)), policy)
+        except (DeviceUnavailable, OSError, LockTimeout) as error:
+            self._log.error(f"ERROR cannot note replicated partitions of {self._device}: {error}")
 
     def _note_no_digests(self, node: Node, status: int) -> None:
         """Note that a node returned no digests; its partitions are then requested one by one."""

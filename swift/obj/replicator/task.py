@@ -247,9 +247,17 @@ class ReplicatorPass(DeviceSyncPass[ObjectReplicator]):
         if status != 200:
             self.note_refusal(node, status, local)
             return False
-        suffixes = self.differing_suffixes(local, lambda mine: differing_suffixes(mine, theirs))
+        here: dict[str, object] = {}
+
+        def compare(mine: Mapping[str, object]) -> list[str]:
+            here.update(mine)
+            return differing_suffixes(mine, theirs)
+
+        suffixes = self.differing_suffixes(local, compare)
         if not suffixes:
             self._count_equal()
+            if here.keys() >= theirs.keys():
+                self.confirm(policy, [part])
             return False
         job = ReplicationJob(self._device, self._path(), policy, part, suffixes)
         try:

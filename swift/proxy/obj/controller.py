@@ -145,10 +145,10 @@ class ObjectController(Controller):
         response = source_response(found[0])
         if not isinstance(response.body, bytes):
             striped_body = make_striped_body(
-                self.backends, plan, nodes, found, planner.settings, self.context.rates
+                self.backends, search.plan, nodes, found, planner.settings, self.context.rates
             )
             response.body = striped_body or ResumableBody(
-                self.backends, plan, nodes, found, self.context.streams
+                self.backends, search.plan, nodes, found, self.context.streams
             )
         return response
 

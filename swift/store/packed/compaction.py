@@ -6,6 +6,9 @@ long as the volumes they point into: until then only they say that something the
 
 Before the volume of the highest number is removed another one is begun: numbers must not come again while
 references exist.
+
+The index tells what is dead. Holes are made and volumes removed only if all volumes agree with it
+(``agreement``).
 """
 
 from __future__ import annotations
@@ -121,7 +124,11 @@ class Compactor:
         report.reason = self._why_unopened(number)
         if report.reason:
             if accepts_loss:
-                self._remove_empty(number, report)
+                self._remove_empty(number, report, self._device.index, accepts_loss=True)
+            return report
+        report.reason, index = self._device.agreement.objection(), self._device.index
+        if report.reason:
+            # By another index all of it would be copied for nothing.
             return report
         volume = self._lock(number, report)
         if volume is None:
@@ -142,7 +149,7 @@ class Compactor:
             self._device.change_index(partial(_set_lost, number, ranges))
             report.reason = report.reason or _loss(ranges)
         if not report.reason:
-            self._remove_empty(number, report)
+            self._remove_empty(number, report, index, accepts_loss=accepts_loss)
         return report
 
     def _why_unopened(self, number: int) -> str:
@@ -186,8 +193,10 @@ class Compactor:
         self._copy(volume, batch, report)
         return lost.merged(torn_from)
 
-    def _remove_empty(self, number: int, report: CompactionReport) -> None:
-        """Remove a volume in which nothing lives any more; set the reason if something does."""
+    def _remove_empty(
+        self, number: int, report: CompactionReport, index: Index, *, accepts_loss: bool
+    ) -> None:
+        """Remove a volume in which nothing lives any more by an index; set the reason if something does."""
         row = self._device.read_index(lambda index, _spaces: rows.read_volume(index, number))
         if row.live_bytes:
             report.reason = (
@@ -195,8 +204,13 @@ class Compactor:
                 "swift-object-volumes verify"
             )
             return
+        self._device.begin_volume_above(number)
+        besides = number if accepts_loss else None
+        report.reason = self._device.agreement.objection(index, besides=besides)
+        if report.reason:
+            return
         self._remove(number)
-        report.is_removed, report.reason = True, ""
+        report.is_removed = True
 
     def punch(self, number: int) -> int:
         """Make holes of the bodies of large dead records; return their bytes. Raises OSError."""
@@ -206,17 +220,23 @@ class Compactor:
         except Damaged:
             # Its creation was cut short, or nothing is known of what is in it.
             return 0
-        punched, last_batch = 0, -1
-        dead: list[tuple[Position, Header]] = []
+        last_batch, index = -1, self._device.index
+        large: list[tuple[Position, Header]] = []
         for position, header in self._device.volumes.scan(volume, 0, LostRanges().add):
             self._pace(header.total_bytes)
             last_batch = header.batch_unit
             if header.body_bytes >= HOLE_BYTES_MIN and header.kind is Kind.DATA:
-                dead.append((position, header))
+                large.append((position, header))
+        # The last batch may not be indexed yet, and is believed only with its bodies.
+        dead = [
+            (position, header)
+            for position, header in large
+            if header.batch_unit != last_batch and not any(self.spots(position, header))
+        ]
+        if not dead or self._device.agreement.objection(index) or self._device.is_foreign(volume):
+            return 0
+        punched = 0
         for position, header in dead:
-            # The last batch may not be indexed yet, and is believed only with its bodies.
-            if header.batch_unit == last_batch or list(self.spots(position, header)):
-                continue
             begin = position.unit * ALIGNMENT + header.prefix_bytes
             first = -(-begin // _BLOCK) * _BLOCK
             length = (begin + header.body_bytes) // _BLOCK * _BLOCK - first
@@ -373,9 +393,8 @@ class Compactor:
         return found
 
     def _remove(self, number: int) -> None:
-        """Remove a volume from which everything was copied. Raises ``NoSpace``, OSError."""
+        """Remove a volume from which everything was copied. Raises OSError."""
         device = self._device
-        device.begin_volume_above(number)
         # A volume without a row would be taken for one that was never indexed.
         self._disk.unlink(device.volumes.path(number))
         sync_directory(self._disk, device.volumes.directory)

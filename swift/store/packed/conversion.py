@@ -45,8 +45,8 @@ class ConvertedDevice(Protocol):
     def read_index(self, work: Callable[[Index, Spaces], T]) -> T:
         """Return what ``work`` returns."""
 
-    def change_index(self, work: Callable[[rows.Writing], object]) -> None:
-        """Change rows of the index that no record is about."""
+    def change_index(self, work: Callable[[rows.Writing], T]) -> T:
+        """Change rows of the index that no record is about; return what ``work`` returns."""
 
     def refresh(self) -> None:
         """Learn what other processes changed."""

@@ -27,12 +27,14 @@ from swift.platform.syncing import sync_directory
 from swift.platform.waiting import allow_blocking, before_blocking
 from swift.store.lmdbindex import Index, IndexBusy, IndexFailed, IndexFull
 from swift.store.packed import rows
+from swift.store.packed.agreement import Agreement
 from swift.store.packed.changes import Change, apply
+from swift.store.packed.confirmation import Confirmation
 from swift.store.packed.conversion import Conversion
 from swift.store.packed.entry import BadEntry, Entry, decode_entries
 from swift.store.packed.locks import ObjectLocks
 from swift.store.packed.record import ALIGNMENT, Header, Kind, Position, Record, Reference
-from swift.store.packed.recovery import Recovery, Unwanted, has_tail
+from swift.store.packed.recovery import IndexOutdated, KnownEnds, Recovery, Unwanted, has_tail
 from swift.store.packed.rows import Spaces
 from swift.store.packed.volumes import Appender, OpenVolume, StoredRecord, Volumes
 
@@ -60,6 +62,8 @@ class PackedRules:
     #: Bodies of at most so many bytes are packed.
     object_bytes_max: int = 1 << 20
     volume_bytes: int = VOLUME_BYTES
+    #: A process that writes a batch indexes it within this time, unless it is stopped, seconds.
+    publish_timeout_s: float = 2.0
 
 
 class PackedDevice:
@@ -112,12 +116,15 @@ class PackedDevice:
         self.is_stale = False
         self._identity = self._directory_identity()
         self.conversion = Conversion(self)
+        self.confirmation = Confirmation(self)
+        self.agreement = Agreement(self, rules.publish_timeout_s)
         try:
             self.index, self.spaces = self._opened()
             # A full device can be read; the next change disowns them.
             with self.writing, suppress(NoSpace):
                 self._disown()
             self.conversion.learn()
+            self.confirmation.learn()
         except IndexBusy as error:
             self.locks.close()
             raise self._locked(error)
@@ -146,7 +153,7 @@ class PackedDevice:
         self.is_stale = self.is_stale or self._directory_identity() != self._identity
         self.volumes.forget_removed()
 
-    def _check_not_replaced(self) -> None:
+    def check_not_replaced(self) -> None:
         """Raise FileNotFoundError if the directory of the engine is another one now."""
         self.look()
         if self.is_stale:
@@ -157,6 +164,7 @@ class PackedDevice:
         self.look()
         if not self.is_stale:
             self.conversion.learn()
+            self.confirmation.learn()
         self.let_go_of_idle_volume()
 
     @contextmanager
@@ -176,47 +184,58 @@ class PackedDevice:
             self.disk.close(fd)
 
     def let_go_of_idle_volume(self, idle_s: float = APPENDER_IDLE_S) -> None:
-        """Give up the volume that this process appends to if that was long ago: it can be compacted then."""
-        appender = self._appender
-        if appender is None or time.monotonic() - appender.used_s < idle_s:
+        """Give up the volume that this process appends to if that was long ago: it can be compacted then.
+
+        The index is compared with it before.
+        """
+        if self._appender is None or not self.writing.acquire(blocking=False):
             return
-        if self.writing.acquire(blocking=False):
-            try:
-                if self._appender is appender and appender.published == appender.end:
+        try:
+            appender = self._appender
+            if appender is not None and appender.published == appender.end:
+                self.read_index(lambda index, _spaces: self._check_appender(index, index, appender))
+                if time.monotonic() - appender.used_s >= idle_s:
                     self._appender = None
-            finally:
-                self.writing.release()
+        finally:
+            self.writing.release()
 
     # --- index ---------------------------------------------------------------------------------------
 
-    def _opened(self) -> tuple[Index, Spaces]:
-        """Return the index, complete."""
-        spaces = Spaces()
+    def _opened(self, failed: Index | None = None) -> tuple[Index, Spaces]:
+        """Return the index, complete, in place of one that failed."""
+        known = _ends_in(failed)
         with self.opening():
-            index = self._open_index(self.directory)
+            index, spaces = self._open_index(self.directory), Spaces()
             try:
                 identity = self.volumes.identity()
-                if rows.owner(index) not in (None, identity):
-                    self._notice(f"the index of {self.path} is of other volumes; it is made again")
-                    index.discard()
+                try:
+                    if rows.owner(index) not in (None, identity):
+                        raise IndexOutdated("it is of other volumes")
+                    self._complete(index, spaces, identity, known)
+                except IndexFailed as error:
+                    if isinstance(error, IndexOutdated):
+                        index.discard()
+                    if index.is_current():
+                        raise
+                    self._notice(f"the index of {self.path} is made again: {error}")
                     index.close(is_last=False)
-                    index = self._open_index(self.directory)
-                self._complete(index, spaces, identity)
+                    index, spaces = self._open_index(self.directory), Spaces()
+                    self._complete(index, spaces, identity, known)
             except BaseException:
                 with suppress(IndexFailed):
                     index.close(is_last=False)
                 raise
         return index, spaces
 
-    def _complete(self, index: Index, spaces: Spaces, identity: bytes) -> None:
-        """Index what is in the volumes and not in the index."""
+    def _complete(self, index: Index, spaces: Spaces, identity: bytes, known: KnownEnds) -> None:
+        """Index what is in the volumes and not in the index; ``known`` is of the index before."""
         never = [each.position for each in self._unwanted]
         recovery = Recovery(self.disk, self.volumes, index, spaces, self._notice, never)
         if not rows.is_complete(index):
-            recovery.rebuild(identity, self.conversion.marks())
+            recovery.rebuild(identity, self.conversion.marks(), known)
         appender = self._appender
-        if appender is not None:
-            recovery.replay_own(appender)
+        if appender is not None and not recovery.replay_own(appender):
+            self._appender = None
         try:
             self._replay_tails(recovery)
         except (IndexFull, IndexBusy) as error:
@@ -237,11 +256,12 @@ class PackedDevice:
         if not self.writing.acquire(blocking=not self._patience.is_exhausted):
             raise IndexBusy(self._patience.timeout_s)
         try:
-            self._check_not_replaced()
+            self.check_not_replaced()
             if self.index is failed:
-                self.index, self.spaces = self._opened()
+                self.index, self.spaces = self._opened(failed)
                 with suppress(IndexFailed):
                     failed.close(is_last=False)
+                self.confirmation.learn()
         finally:
             self.writing.release()
 
@@ -290,16 +310,16 @@ class PackedDevice:
 
         return self.read_index(read)
 
-    def change_index(self, work: Callable[[rows.Writing], object]) -> None:
-        """Change rows of the index that no record is about. Raises OSError."""
+    def change_index(self, work: Callable[[rows.Writing], T]) -> T:
+        """Change rows of the index that no record is about; return what ``work`` returns. Raises OSError."""
 
-        def change(index: Index, _spaces: Spaces) -> None:
+        def change(index: Index, _spaces: Spaces) -> T:
             with index.writing() as writing:
-                work(writing)
+                return work(writing)
 
         before_blocking()
         with self.writing:
-            self.read_index(change)
+            return self.read_index(change)
 
     # --- changes -------------------------------------------------------------------------------------
 
@@ -354,10 +374,11 @@ class PackedDevice:
         appender = self._appender
         if appender is not None and appender.published < appender.end:
 
-            def replay(index: Index, spaces: Spaces) -> None:
-                Recovery(self.disk, self.volumes, index, spaces, self._notice).replay_own(appender)
+            def replay(index: Index, spaces: Spaces) -> bool:
+                return Recovery(self.disk, self.volumes, index, spaces, self._notice).replay_own(appender)
 
-            self.read_index(replay)
+            if not self.read_index(replay):
+                self._appender = None
         if self._lacks_tails:
             self.read_index(
                 lambda index, spaces: self._replay_tails(
@@ -390,8 +411,11 @@ class PackedDevice:
         def publish(index: Index, spaces: Spaces) -> None:
             if index is not first:
                 # It was opened again, and this volume with it.
+                if rows.read_volume(index, number).end < end:
+                    raise OSError(errno.EIO, "records that were just written are not there", self.path)
                 return
             with index.writing() as writing:
+                self._check_appender(index, writing, appender)
                 is_right = apply(writing, spaces, changes, {number: end}, self.disk.now_ns())
                 if not appender.is_noted:
                     rows.set_nonce(writing, number, appender.volume.nonce)
@@ -411,6 +435,17 @@ class PackedDevice:
             raise
         appender.published, appender.is_noted = end, True
 
+    def _check_appender(self, index: Index, reading: rows.ReadsIndex, appender: Appender) -> None:
+        """Discard an index that ends elsewhere in this process's volume than this process left it.
+
+        Raises ``IndexFailed`` then: others changed another index, or an older one took its place.
+        """
+        number = appender.volume.number
+        end = max(rows.read_volume(reading, number).end, ALIGNMENT)
+        if end != appender.published or rows.is_foreign(reading, number, appender.volume.nonce):
+            index.discard()
+            raise IndexOutdated(f"it ends at {end} of volume {number}, not at {appender.published}")
+
     def _check_now_and_then(self, index: Index) -> None:
         """Let an index be used on only if its device took what was written. Raises ``IndexFailed``."""
         now_s = time.monotonic()
@@ -427,6 +462,7 @@ class PackedDevice:
         number = appender.volume.number
         try:
             with self.index.writing() as writing:
+                self._check_appender(self.index, writing, appender)
                 row = rows.read_volume(writing, number)
                 # The next process disowns the records behind the end if this one cannot.
                 rows.write_volume(
@@ -459,7 +495,7 @@ class PackedDevice:
             number = appender.volume.number
             if appender.is_at(self.volumes.path(number)):
                 return appender
-            self._check_not_replaced()
+            self.check_not_replaced()
             self._notice(f"volume {number} of {self.path} was removed or replaced; what was in it is lost")
             self.volumes.forget(number)
         self._appender = None
@@ -555,6 +591,20 @@ class PackedDevice:
 def _unusable(path: str, failure: Exception | None) -> OSError:
     """Return the error of a device whose index cannot be used: it counts as a failing device."""
     return OSError(errno.EIO, f"the index cannot be used: {failure}", path)
+
+
+def _ends_in(index: Index | None) -> KnownEnds:
+    """Return where records of volumes end by an index that failed, as far as it can be read."""
+    if index is None:
+        return {}
+    try:
+        nonces = rows.nonces(index)
+        found = rows.volumes(index).items()
+    except IndexFailed:
+        return {}
+    return {
+        number: (nonces[number], row.end) for number, row in found if number in nonces and not row.is_closed
+    }
 
 
 def _volume_row(number: int, index: Index, _spaces: Spaces) -> rows.VolumeRow:

@@ -173,6 +173,9 @@ class PackedDevices:
                         quarantine(place, entries, reason)
                 continue
             loaded.state.quarantine_reason = reason
+            loaded.state.is_unconfirmed = place.device.confirmation.is_unconfirmed(
+                place.key.policy.index, place.partition
+            )
             return loaded
         raise FilesChanged(f"{place.key.hash} on {place.device.path} keeps changing: {failure}")
 

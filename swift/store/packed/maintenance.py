@@ -254,6 +254,14 @@ class PackedMaintenance:
         # A clock that was set back says nothing.
         return idle_ns / 1e9 if idle_ns >= 0 else math.inf
 
+    def confirm(self, device: str, partitions: Sequence[str], policy: Policy) -> None:
+        """See ``Maintenance``."""
+        opened = self._devices.device(device)
+        if opened.confirmation.confirm(policy.index, map(int, partitions)):
+            self._devices.core.notice(
+                f"all partitions of {opened.path} were found equal to other replicas since records were lost"
+            )
+
     def make_durable(self, device: str, partition: str, policy: Policy, suffixes: Iterable[str]) -> None:
         """See ``Maintenance``: whatever is in the index is durable."""
         self._devices.device(device)

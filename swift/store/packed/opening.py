@@ -46,7 +46,7 @@ class DeviceIndex(LmdbIndex):
         self._memory_directory = memory
         self._directory_name = directory
         self._device_directory = device_directory
-        self._users_fd = self._place_fd = -1
+        self._users_fd = self._place_fd = self._directory_fd = -1
         try:
             os.makedirs(memory, exist_ok=True)
             check_owner(memory)
@@ -54,9 +54,11 @@ class DeviceIndex(LmdbIndex):
                 self._place_fd = os.open(f"{device_directory}/{_PLACE}", _FLAGS, 0o600)
                 self._settle_place()
                 os.makedirs(directory, exist_ok=True)
-                self._users_fd = os.open(f"{directory}/{_USERS}", _FLAGS, 0o600)
+                self._users_fd = self._open_users(f"{directory}/{_USERS}")
                 self._join(_token(memory))
                 super().__init__(directory, boot_id, memory, opening_timeout_s=timeout_s)
+                if not self._is_one_of_users():
+                    raise IndexFailed(f"{directory} was replaced while it was opened")
         except StateHeld as error:
             self._let_go()
             raise IndexBusy(error.seconds)
@@ -66,6 +68,22 @@ class DeviceIndex(LmdbIndex):
         except BaseException:
             self._let_go()
             raise
+
+    def _open_users(self, path: str) -> int:
+        """Return the open file that users of the index lock. Raises OSError."""
+        if not os.path.lexists(path):
+            # It was removed. Processes that still lock it are not seen any more: they must give up the index.
+            self._forget()
+        return os.open(path, _FLAGS, 0o600)
+
+    def _is_one_of_users(self) -> bool:
+        """Return True if users of the directory that was opened lock the same file as this process."""
+        try:
+            found = os.stat(_USERS, dir_fd=self._directory_fd)
+        except OSError:
+            return False
+        mine = os.fstat(self._users_fd)
+        return (found.st_dev, found.st_ino) == (mine.st_dev, mine.st_ino)
 
     def _join(self, token: bytes) -> None:
         """Become one of the users of the index, who share the memory of this token.
@@ -127,6 +145,7 @@ class DeviceIndex(LmdbIndex):
     def __del__(self) -> None:
         # Others of this process go on, or it ends.
         self._let_go()
+        super().__del__()
 
     def _let_go(self) -> None:
         fds = self._users_fd, self._place_fd
@@ -141,7 +160,8 @@ class DeviceIndex(LmdbIndex):
             return
         try:
             with held(f"{self._memory_directory}/{_LOCK}"):
-                super().close(is_last=is_last or _is_alone(self._users_fd))
+                is_alone = self._is_one_of_users() and _is_alone(self._users_fd)
+                super().close(is_last=is_last or is_alone)
         except OSError as error:
             raise IndexFailed(str(error))
         finally:
@@ -234,7 +254,7 @@ class IndexOpening:
             raise OSError(reason)
 
     def _memory(self, directory: str) -> str:
-        return f"{self._settings.state_path}/{quote_plus(directory)}"
+        return f"{self._settings.state_directory}/{quote_plus(directory)}"
 
     @contextmanager
     def unused(self, directory: str) -> Iterator[None]:

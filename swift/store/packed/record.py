@@ -32,6 +32,7 @@ _BEGIN = struct.Struct("<4s8sI")
 _REST = struct.Struct("<BBHIII16sQQQQQIIIII")
 _REFERENCE = struct.Struct("<III")
 HEADER_BYTES = _BEGIN.size + _REST.size
+_BATCH_AT = HEADER_BYTES - 12
 _NO_PARTITION = 0xFFFFFFFF
 _NO_FRAGMENT = 0xFFFF
 _NO_TIME = 0xFFFFFFFFFFFFFFFF
@@ -191,6 +192,12 @@ class Record(NamedTuple):
 def may_begin(data: bytes | memoryview, at: int, nonce: bytes) -> bool:
     """Return True if a record may begin at an offset of ``data``."""
     return bytes(data[at : at + 4 + NONCE_BYTES]) == _MAGIC + nonce
+
+
+def batch_unit_at(data: bytes | memoryview, at: int) -> int:
+    """Return the unit at which a batch begins, from a header that is not checked; 0 where it is cut off."""
+    found = data[at + _BATCH_AT : at + _BATCH_AT + 4]
+    return int.from_bytes(found, "little") if len(found) == 4 else 0
 
 
 def header_bytes(data: bytes | memoryview) -> int:

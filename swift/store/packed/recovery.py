@@ -18,9 +18,11 @@ from typing import NamedTuple
 
 from swift.platform.disk import Disk
 from swift.store.errors import Damaged
-from swift.store.lmdbindex import Index, Writing
+from swift.store.lmdbindex import Index, IndexFailed, Writing
 from swift.store.packed import rows
 from swift.store.packed.changes import LiveBytes
+from swift.store.packed.confirmation import begin as begin_unconfirmed
+from swift.store.packed.confirmation import marked
 from swift.store.packed.entry import Entry, decode_entries, encode_entries, entry_of
 from swift.store.packed.record import ALIGNMENT, BadRecord, Header, Kind, Position, padded
 from swift.store.packed.rows import Spaces
@@ -35,10 +37,19 @@ from swift.store.packed.volumes import (
 
 #: Records that are put into the index at a time.
 BATCH = 20_000
+#: Written as a whole or not at all, bytes.
+_SECTOR = 512
 #: A device with more that it cannot read, bytes, is failing, and not opened.
 UNREADABLE_BYTES_MAX = 1 << 20
 _NONE: Mapping[int, bool] = MappingProxyType({})
+#: By number of a volume: its nonce, and where its records end by an index before, bytes.
+KnownEnds = Mapping[int, tuple[bytes, int]]
+_UNKNOWN: KnownEnds = MappingProxyType({})
 _WITH_ENTRY = (Kind.DATA, Kind.META, Kind.TOMBSTONE)
+
+
+class IndexOutdated(IndexFailed):
+    """The volumes have something that no killed process leaves out of an index: it is of another time."""
 
 
 class Unwanted(NamedTuple):
@@ -92,12 +103,18 @@ class Recovery:
         #: Ranges whose records are not indexed: volume, begin and end.
         self._lost: list[tuple[int, int, int]] = []
         self._unreadable_bytes = 0
+        #: True when all of the index was made by this recovery.
+        self._is_new = False
+        self._known = _UNKNOWN
 
-    def rebuild(self, identity: bytes, unindexed: Mapping[int, bool] = _NONE) -> None:
+    def rebuild(
+        self, identity: bytes, unindexed: Mapping[int, bool] = _NONE, known: KnownEnds = _UNKNOWN
+    ) -> None:
         """Index every record of every volume; ``identity`` is that of the volumes.
 
         ``unindexed`` tells of policies if there may be files without records.
         """
+        self._is_new, self._known = True, known
         with self._index.writing() as writing:
             rows.set_owner(writing, identity)
         numbers = self._volumes.numbers()
@@ -120,18 +137,22 @@ class Recovery:
             self._scan(volume, 0, is_owned=locked is not None)
         self._flush()
         self._finish()
+        mark = marked(self._disk, self._volumes.directory)
         with self._index.writing() as writing:
             for policy, is_unindexed in unindexed.items():
                 rows.set_unindexed(writing, policy, is_unindexed)
+            if mark:
+                rows.set_unconfirmed(writing, mark)
             rows.set_complete(writing)
 
     def replay_tails(self, mine: int | None = None) -> list[Unwanted]:
         """Index what processes that ended had written and not indexed; ``mine`` is this process's volume.
 
-        Returns the records among it that are not sound.
+        Returns the records among it that are not sound. Raises ``IndexOutdated``.
         """
         known, nonces = rows.volumes(self._index), rows.nonces(self._index)
         unknown: dict[int, bytes] = {}
+        tails: list[OpenVolume] = []
         for number in self._volumes.numbers():
             row = known.get(number, rows.VolumeRow())
             nonce = self._nonce(number)
@@ -152,12 +173,21 @@ class Recovery:
                 )
             # A volume whose owner lives is none of our business.
             try:
+                self._check_not_outdated(number)
                 volume = self._volumes.lock(number)
+            except FileNotFoundError:
+                continue
             except OSError as error:
                 self._notice(str(only_unreadable(error)))
                 continue
             if volume is not None:
-                self.replay(volume)
+                tails.append(volume)
+        # All of them before anything is applied: a record may say that one in another volume is gone.
+        for volume in tails:
+            self._scan_tail(volume)
+        if tails:
+            self._flush()
+            self._finish()
         if unknown:
             with self._index.writing() as writing:
                 for number, nonce in unknown.items():
@@ -186,30 +216,68 @@ class Recovery:
             only_unreadable(error)
             return True
 
-    def replay(self, volume: OpenVolume) -> None:
-        """Index the records behind the end of the indexed ones, in a volume that no other process writes."""
+    def _check_not_outdated(self, number: int) -> None:
+        """Raise ``IndexOutdated`` if the index lacks more than the last batch of a volume.
+
+        A process indexes each batch before it writes the next one.
+        """
+        volume = self._volumes.open(number)
+        end = rows.read_volume(self._index, number).end
+        first: tuple[Position, Header] | None = None
+        for position, header in self._volumes.scan(volume, end // ALIGNMENT, LostRanges().add):
+            if first is None:
+                first = position, header
+            elif header.batch_unit != first[1].batch_unit:
+                # Its owner may have gone on meanwhile.
+                row = rows.read_volume(self._index, number)
+                if row.end <= first[0].unit * ALIGNMENT and not row.is_closed:
+                    raise IndexOutdated(
+                        f"it ends at {row.end} of {self._volumes.path(number)}, before the last batch"
+                    )
+                return
+
+    def _scan_tail(self, volume: OpenVolume) -> None:
+        """Read the records behind the end of the indexed ones, in a volume that no other process writes."""
         row = rows.read_volume(self._index, volume.number)
         if not row.is_closed:
-            self._replay(volume, row.end)
+            self._scan(volume, row.end // ALIGNMENT, is_owned=True)
             return
         # Its writing failed, and the process ended before it could disown them.
         for position, header in self._volumes.scan(volume, row.end // ALIGNMENT, LostRanges().add):
             if header.kind is not Kind.UNWANTED:
                 self._unwanted.append(Unwanted(header, position))
 
-    def replay_own(self, appender: Appender) -> None:
-        """Index what this process wrote and has not indexed.
+    def replay_own(self, appender: Appender) -> bool:
+        """Index what this process wrote and has not indexed. Raises ``IndexOutdated``.
 
-        Nothing else of its volume: what was indexed once may be obsolete since.
+        Nothing else of its volume: what was indexed once may be obsolete since. Return False if it is not all
+        there, so that nothing more may be appended.
         """
-        if appender.published < appender.end:
-            self._replay(appender.volume, appender.published)
-            appender.published = appender.end
-
-    def _replay(self, volume: OpenVolume, begin: int) -> None:
-        self._scan(volume, begin // ALIGNMENT, is_owned=True)
-        self._flush()
+        volume, begin = appender.volume, appender.published
+        # Another process that made the index again may have read a part of it, or all.
+        known = self._end_of(volume)
+        if rows.is_foreign(self._index, volume.number, volume.nonce) or known > appender.end:
+            raise IndexOutdated(f"it ends at {known} of {self._volumes.path(volume.number)}")
+        if known < begin and not self._is_new:
+            raise IndexOutdated(f"it ends at {known} of {self._volumes.path(volume.number)}, not at {begin}")
+        if begin <= known < appender.end:
+            self._scan(volume, begin // ALIGNMENT, is_owned=True)
+            self._flush()
+            self._finish()
+            known = self._end_of(volume)
+        appender.published = appender.end
+        row = rows.read_volume(self._index, volume.number)
+        if known == appender.end and not row.is_closed:
+            return True
+        if known < appender.end:
+            self._lost.append((volume.number, known, appender.end))
+            self._notice_lost(volume.number, known, appender.end)
+        self._closed.add(volume.number)
         self._finish()
+        return False
+
+    def _end_of(self, volume: OpenVolume) -> int:
+        return max(rows.read_volume(self._index, volume.number).end, ALIGNMENT)
 
     # --- scanning ------------------------------------------------------------------------------------
 
@@ -227,11 +295,15 @@ class Recovery:
             last.append((position, header))
             end = position.unit * ALIGNMENT + padded(header.total_bytes)
         self._lose(volume, lost, last, is_owned=is_owned)
+        self._lose_tail(volume, lost, last, end, is_owned=is_owned)
         torn = [
             (position, header)
             for position, header in last
             if self._may_count(position, header.hash) and not self._is_sound(volume, position, header)
         ]
+        if is_owned:
+            # Readers of the others find out that they are damaged.
+            torn = [each for each in torn if self._may_be_torn(volume, *each)]
         if torn and is_owned:
             self._unwanted.extend(Unwanted(header, position) for position, header in torn)
             # Bodies are read of the last batch only: this one has to stay that.
@@ -277,6 +349,48 @@ class Recovery:
             if end > ALIGNMENT:
                 self._closed.add(volume.number)
                 self._notice_lost(volume.number, begin, end)
+
+    def _lose_tail(
+        self,
+        volume: OpenVolume,
+        lost: LostRanges,
+        last: list[tuple[Position, Header]],
+        end: int,
+        *,
+        is_owned: bool,
+    ) -> None:
+        """Note what is lost behind the last sound record, at ``end``.
+
+        A power cut may tear one batch: the last one that is sound in part, or the one that follows.
+        """
+        nonce, known = self._known.get(volume.number, (b"", 0))
+        until = known if nonce == volume.nonce else 0
+        if is_owned:
+            broken = lost.broken_from(end)
+            batches = {unit for _at, unit in broken if unit}
+            torn = {last[0][1].batch_unit} if last else set()
+            if not (batches <= torn or batches <= {end // ALIGNMENT}):
+                until = max(until, broken[-1][0] + ALIGNMENT)
+            if broken:
+                # Nothing may be written over it in part.
+                self._closed.add(volume.number)
+        if until > end:
+            self._lost.append((volume.number, end, until))
+            self._closed.add(volume.number)
+            self._notice_lost(volume.number, end, until)
+
+    def _may_be_torn(self, volume: OpenVolume, position: Position, header: Header) -> bool:
+        """Return True if a power cut, or a kill during the write, may have left a record like this.
+
+        Both leave zeros at the end of a sector, or of what the record has of it.
+        """
+        nonce, known = self._known.get(volume.number, (b"", 0))
+        begin = position.unit * ALIGNMENT
+        if nonce == volume.nonce and begin < known:
+            return False
+        data = volume.read(begin, header.total_bytes)
+        ends = range(begin // _SECTOR * _SECTOR + _SECTOR - begin, len(data), _SECTOR)
+        return len(data) < header.total_bytes or not all(data[end - 1] for end in (*ends, len(data)))
 
     def _lose_volume(self, number: int, error: Exception) -> None:
         """Note a volume of which nothing can be read."""
@@ -386,7 +500,9 @@ class Recovery:
 
     def _finish(self) -> None:
         """Apply what records say about others, now that all of those are in the index."""
-        live_bytes = LiveBytes()
+        live_bytes, mark = LiveBytes(), b""
+        if any(end > ALIGNMENT for _number, _begin, end in self._lost):
+            mark = begin_unconfirmed(self._disk, self._volumes.directory)
         with self._index.writing() as writing:
             for source, place, header in self._links:
                 if self._may_count(source, place.hash):
@@ -406,6 +522,8 @@ class Recovery:
                 if position.volume in numbers and not self._is_of_another(position, object_hash):
                     rows.set_unwanted(writing, position)
             live_bytes.write(writing, self._ends)
+            if mark:
+                rows.set_unconfirmed(writing, mark)
             for number, begin, end in self._lost:
                 if number in numbers:
                     rows.set_lost(writing, number, begin, end)

@@ -24,6 +24,8 @@ _UNWANTED = META_SPACE + b"x"
 _LOST = META_SPACE + b"l"
 _NONCE = META_SPACE + b"n"
 _OWNER = META_SPACE + b"owner"
+_UNCONFIRMED = META_SPACE + b"d"
+_CONFIRMED = META_SPACE + b"w"
 _NUMBER = struct.Struct(">I")
 _PLACE = struct.Struct(">II")
 _VOLUME_ROW = struct.Struct(">QQ")
@@ -198,6 +200,40 @@ def set_owner(writing: Writing, identity: bytes) -> None:
 def set_complete(writing: Writing) -> None:
     """Note that every record is in the index."""
     writing.put(_COMPLETE, FORMAT)
+
+
+def unconfirmed(index: ReadsIndex) -> bytes:
+    """Return the mark of a device that lost records, empty without one."""
+    return index.get(_UNCONFIRMED) or b""
+
+
+def set_unconfirmed(writing: Writing, mark: bytes) -> None:
+    """Note that partitions are unconfirmed unless they have the same mark."""
+    writing.put(_UNCONFIRMED, mark)
+
+
+def confirmed(index: ReadsIndex, policy: int, partition: int) -> bytes:
+    """Return the mark with which a partition was confirmed last, empty if it never was."""
+    return index.get(_CONFIRMED + _PLACE.pack(policy, partition)) or b""
+
+
+def set_confirmed(writing: Writing, policy: int, partition: int, mark: bytes) -> None:
+    """Note that a partition equals another replica."""
+    writing.put(_CONFIRMED + _PLACE.pack(policy, partition), mark)
+
+
+def is_all_confirmed(index: ReadsIndex) -> bool:
+    """Return True if each partition is confirmed."""
+    mark = unconfirmed(index)
+    places = [key.removeprefix(_PARTITION) for key, _value in _all(index, _PARTITION, _PARTITION[:-1] + b"q")]
+    return all(index.get(_CONFIRMED + place) == mark for place in places)
+
+
+def delete_unconfirmed(writing: Writing) -> None:
+    """Note that nothing is unconfirmed."""
+    writing.delete(_UNCONFIRMED)
+    for key, _value in _all(writing, _CONFIRMED, _CONFIRMED[:-1] + b"x"):
+        writing.delete(key)
 
 
 def known_policies(index: ReadsIndex) -> dict[int, bool]:

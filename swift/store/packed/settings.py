@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 from swift.config.kinds import ABSOLUTE_PATH, integer
@@ -29,11 +30,16 @@ class PackedSettings(Settings):
         kind=ABSOLUTE_PATH,
     )
     state_path: str = option(
-        "/dev/shm/swift-packed",
+        "",
         "Directory in memory for the locks of the indexes, which object server and daemons share; it must "
-        "not outlive a boot.",
+        "not outlive a boot. Empty: /dev/shm/swift-packed-UID, UID being the number of their user.",
         kind=ABSOLUTE_PATH,
     )
+
+    @property
+    def state_directory(self) -> str:
+        """Directory for the locks, of the user of this process unless the options name one."""
+        return self.state_path or f"/dev/shm/swift-packed-{os.geteuid()}"
 
     @property
     def object_bytes_max(self) -> int:

@@ -104,6 +104,7 @@ class PackedSpace:
     def forget_volumes(self, device: str) -> list[int]:
         """Remove the rows of volumes that are gone; return their numbers."""
         opened = self._devices.device(device)
+        opened.check_not_replaced()
         known = opened.read_index(lambda index, _spaces: list(rows.volumes(index)))
         there = set(opened.volumes.numbers())
         gone = [number for number in known if number not in there]
@@ -162,13 +163,21 @@ class PackedSpace:
             return 0
         removed = 0
         with place.device.locks.hold(place.lock):
+            index = place.device.index
             # A file that becomes durable gets its name before the index knows.
             known = {entry._replace(durable=False).name for entry in place.entries() if entry.external}
+            unnamed = []
             for name in old:
                 entry = external_entry(name, place.key.policy)
                 if entry is not None and entry._replace(durable=False).name not in known:
-                    disk.unlink(f"{directory}/{name}")
-                    removed += 1
+                    unnamed.append(name)
+            objection = place.device.agreement.objection(index) if unnamed else ""
+            if objection:
+                place.core.notice(f"files without a record stay in {directory}: {objection}")
+                return 0
+            for name in unnamed:
+                disk.unlink(f"{directory}/{name}")
+                removed += 1
             remove_if_empty(disk, directory)
         return removed
 

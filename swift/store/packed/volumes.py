@@ -36,6 +36,7 @@ from swift.store.packed.record import (
     BadRecord,
     Header,
     Position,
+    batch_unit_at,
     check_metadata,
     header_bytes,
     is_body_sound,
@@ -79,6 +80,8 @@ class Lost(NamedTuple):
     end: int
     #: True for an error of the device, False for damage.
     is_unreadable: bool
+    #: Of what begins like a record and is none: first unit of its batch, by its header, or 0.
+    batch_unit: int | None = None
 
 
 class LostRanges:
@@ -86,10 +89,18 @@ class LostRanges:
 
     def __init__(self) -> None:
         self._found: dict[tuple[int, bool], Lost] = {}
+        self._broken: list[tuple[int, int]] = []
 
     def add(self, lost: Lost) -> None:
         """Note a range; blocks may be met twice."""
+        if lost.batch_unit is not None:
+            self._broken.append((lost.begin, lost.batch_unit))
+            return
         self._found[lost.begin, lost.is_unreadable] = lost
+
+    def broken_from(self, offset: int) -> list[tuple[int, int]]:
+        """Return offset and unit of the batch of what begins like a record from an offset on, and is none."""
+        return [each for each in self._broken if each[0] >= offset]
 
     def pass_record(self, position: Position, header: Header) -> None:
         """Forget what lies within the body of a sound record: its readers get the error."""
@@ -115,7 +126,7 @@ class LostRanges:
 
 def _merged(ranges: Iterable[Lost]) -> list[tuple[int, int]]:
     merged: list[tuple[int, int]] = []
-    for begin, end, _is_unreadable in sorted(ranges):
+    for begin, end in sorted((lost.begin, lost.end) for lost in ranges):
         if merged and begin <= merged[-1][1]:
             merged[-1] = merged[-1][0], max(merged[-1][1], end)
         else:
@@ -469,6 +480,8 @@ class Volumes:
                 continue
             header = self._header_at(volume, offset, window, at, lost)
             if header is None:
+                if lost is not None:
+                    lost(Lost(offset, offset + ALIGNMENT, False, batch_unit_at(window, at)))
                 offset += ALIGNMENT
                 continue
             if sound < offset and lost is not None:

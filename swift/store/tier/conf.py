@@ -58,7 +58,7 @@ def make_tier(
 
 def node_figures(settings: TierSettings) -> dict[str, object]:
     """Return the counts of the node's processes, by class. Raises OSError."""
-    total, states = figures.merge_reports(reports_in(settings.state_path))
+    total, states = figures.merge_reports(reports_in(settings.state_directory))
     by_class: dict[str, object] = {}
     for of in settings.classes:
         counted = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, fields, replace
 
 from swift.base.errors import ConfigError
@@ -34,6 +35,15 @@ def _mode_kind(of: str) -> Kind:
     return Kind(" or ".join(MODES), parse)
 
 
+def owner_of(path: str) -> tuple[int, int] | None:
+    """Return the owner of the SSD's directory; None if it is missing."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_uid, found.st_gid
+
+
 @dataclass(frozen=True)
 class TierSettings(Settings):
     """``[cache-tier]``: object server and object daemons of a node read the same section."""
@@ -50,8 +60,9 @@ class TierSettings(Settings):
         writes=Writes(when="enabled"),
     )
     state_path: str = option(
-        "/dev/shm/swift-cache-tier",
-        "Directory in memory that object server and daemons share; it must not outlive a boot.",
+        "",
+        "Directory in memory that object server and daemons share; it must not outlive a boot. Empty: "
+        "/dev/shm/swift-cache-tier-UID, UID being the number of the user to whom ``path`` belongs.",
         kind=ABSOLUTE_PATH,
     )
     size_mb: int = option(10240, "Megabytes of the SSD that may be used.", kind=integer(16))
@@ -101,6 +112,12 @@ class TierSettings(Settings):
     scrub_rate: int = option(
         100, "Entries a second that swift-cache verify compares with the disk; 0: any number.", kind=COUNT
     )
+
+    @property
+    def state_directory(self) -> str:
+        """Directory in memory, of the user of the SSD's directory unless the options name one."""
+        owner = owner_of(self.path)
+        return self.state_path or f"/dev/shm/swift-cache-tier-{os.geteuid() if owner is None else owner[0]}"
 
     def check(self) -> None:
         """Raise ``Refused`` for what does not fit together."""

@@ -37,7 +37,7 @@ from swift.store.tier.policy import (
     Rules,
     WriteBudget,
 )
-from swift.store.tier.settings import TierSettings
+from swift.store.tier.settings import TierSettings, owner_of
 from swift.store.tier.shared import (
     TOKEN_BYTES,
     SessionLost,
@@ -164,7 +164,7 @@ class CacheTier:
         """Open a session of this process. Raises OSError."""
         if not self._is_mine_to_open():
             if self._pid != os.getpid():
-                raise OSError(errno.EBUSY, "another request is opening it", self.settings.state_path)
+                raise OSError(errno.EBUSY, "another request is opening it", self.settings.state_directory)
             return
         try:
             self._open_session()
@@ -191,10 +191,10 @@ class CacheTier:
         self._member = self._entries = None
         self._pid = 0
         if self.dependencies.monotonic() < self._session_retry_s:
-            raise OSError(errno.EBUSY, "another process holds it", self.settings.state_path)
+            raise OSError(errno.EBUSY, "another process holds it", self.settings.state_directory)
         try:
             self._member = self.dependencies.open_session(
-                self.settings.state_path, _owner_of(self.settings.path)
+                self.settings.state_directory, owner_of(self.settings.path)
             )
         except StateHeld:
             # Not each request must wait.
@@ -216,7 +216,7 @@ class CacheTier:
     def _open_index_of(self, member: TierMember) -> None:
         try:
             index = self.dependencies.open_index(
-                self.settings.path, self.dependencies.disk.boot().id, self.settings.state_path
+                self.settings.path, self.dependencies.disk.boot().id, self.settings.state_directory
             )
         except (IndexFailed, OSError) as error:
             self.failed(str(error))
@@ -481,12 +481,3 @@ class CacheTier:
 
     def __repr__(self) -> str:
         return f"<Tier at {self.settings.path}{', ' + self.failure if self.failure else ''}>"
-
-
-def _owner_of(path: str) -> tuple[int, int] | None:
-    """Return the owner of the SSD's directory; None if it is missing."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_uid, found.st_gid

@@ -72,6 +72,10 @@ class Small:
 
     #: As of a cluster without storage nodes: the server is in the place of the proxy.
     nodes = 0
+    ec = ""
+
+    def node_numbers(self):
+        return range(1, self.nodes + 1)
 
     @property
     def proxy_port(self):
@@ -165,6 +169,43 @@ def test_one_that_ends_at_once_is_told_with_its_last_words_and_takes_the_others_
     )
     with pytest.raises(ConfigError, match="server ended at once; .*no disk"):
         Supervisor(plan, lambda _text: None).start()
+    assert port_is_free(plan.ip, plan.cache_port)
+
+
+OBJECT_SERVER = """
+import http.server, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_REPLICATE(self):
+        is_open = self.path == "/sdb1/0" or self.headers["X-Backend-Storage-Policy-Index"] == sys.argv[2]
+        self.send_response(200 if is_open else 503)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+    def log_message(self, *_args):
+        print("no permission", flush=True)
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+"""
+
+
+class OneNode(Small):
+    """A plan of one object server with two devices, and two policies."""
+
+    nodes, ec = 1, "2+1"
+    base_port = 1
+
+    def port(self, _kind, _node):
+        return self.server.port
+
+    def device_names(self, _node):
+        return ["sdb1", "sdc1"]
+
+
+@pytest.mark.parametrize("opens", ["", "0", "1"])
+def test_a_cluster_with_a_device_that_cannot_be_opened_is_not_up(plan, opens):
+    port = plan.server.port
+    server = PlannedProcess("object-1", (sys.executable, "-c", OBJECT_SERVER, str(port), opens), port)
+    one = OneNode(plan.root, plan.cache_port, server)
+    with pytest.raises(ConfigError, match="object-1 cannot use sdc1; its log .* ends: no permission"):
+        Supervisor(one, lambda _text: None).start()
     assert port_is_free(plan.ip, plan.cache_port)
 
 

@@ -1,6 +1,7 @@
 """Which of the nodes' answers is the one to give."""
 
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import pytest
 
@@ -8,6 +9,7 @@ from swift import green
 from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
 from swift.cluster.transport import BackendResponse, BrokenOff, NodeTimeouts
+from swift.http import fields
 from swift.http.body import ResponseBody
 from swift.proxy.obj.read.resume import span_of
 from swift.proxy.reading import ReadPlan, SourceSearch, is_newest
@@ -82,6 +84,12 @@ class Nodes:
         return True
 
 
+class Unconfirmed(NamedTuple):
+    """A node that has an answer, and lost records that may have been newer."""
+
+    answer: BackendResponse
+
+
 class Answers:
     """What each node answers; None: nothing."""
 
@@ -94,6 +102,7 @@ class Answers:
 
     def stream(self, request):
         self.asked.append(request.node.number)
+        self.accepting = fields.BACKEND_ACCEPT_UNCONFIRMED in request.headers
         return request.node
 
     def stream_response(self, request):
@@ -116,7 +125,14 @@ class Answers:
             self._awaited -= 1
             if not self._awaited:
                 self.others_responded.put(True)
-        return self.responses[node.number]
+        answer = self.responses[node.number]
+        if isinstance(answer, Unconfirmed):
+            return (
+                answer.answer
+                if self.accepting
+                else BackendResponse(529, {fields.BACKEND_UNCONFIRMED: "true"}, stream=Body())
+            )
+        return answer
 
 
 def search(*answers, newest=False, handoffs=0, unresponsive=(), **settings):
@@ -243,3 +259,24 @@ def test_the_rest_is_asked_for_without_conditions():
 @pytest.mark.parametrize(("text", "wanted"), [("true", True), ("1", True), ("no", False), ("", False)])
 def test_only_a_yes_wants_the_newest(text, wanted):
     assert is_newest({"x-newest": text}) is wanted
+
+
+@pytest.mark.parametrize("concurrent", (False, True))
+def test_what_may_be_an_old_state_is_read_only_when_no_other_node_has_the_object(concurrent):
+    how = {"concurrent_gets": concurrent, "concurrency_timeout": 0.0}
+    _, number, _ = search(Unconfirmed(good(1)), Unconfirmed(good(1)), good(2), **how)
+    assert number == 2
+    looked, number, backends = search(Unconfirmed(good(1)), missing(), Unconfirmed(good(3)), **how)
+    assert number == 2 and sorted(backends.asked) == [0, 0, 1, 2, 2]
+    assert looked.plan.headers[fields.BACKEND_ACCEPT_UNCONFIRMED] == "true"
+
+
+def test_a_deletion_that_another_node_knows_outweighs_what_may_be_an_old_state():
+    looked, number, _ = search(Unconfirmed(good(1)), missing(2), missing())
+    assert number is None and looked.failure().status == 404
+    assert search(Unconfirmed(good(3)), missing(2), missing())[1] == 0
+
+
+def test_whoever_compares_all_states_is_told_those_that_may_be_old():
+    _, number, backends = search(Unconfirmed(good(1)), good(3), good(2), newest=True)
+    assert number == 1 and backends.asked == [0, 1, 2]

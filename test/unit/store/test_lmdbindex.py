@@ -357,3 +357,94 @@ def test_a_release_of_lmdb_that_a_damaged_index_ends_is_refused():
             require_lmdb(version)
     with pytest.raises(ConfigError, match=f"needs the package lmdb .{sys.executable} -m pip install"):
         require_lmdb("")
+
+
+def written_over(file, content):
+    """Write older content over a file, as ``rsync --inplace`` does: its inode stays."""
+    with open(file, "r+b") as opened:
+        opened.write(content)
+
+
+READS = {
+    "get": lambda index: index.get(KEYS[0]),
+    "keys": lambda index: index.keys(b"k", b"", 3),
+    "items": lambda index: index.items(b"k", b"", 3),
+    "writing": lambda index: index.writing().__enter__(),
+    "close": lambda index: index.close(is_last=True),
+}
+
+
+@pytest.mark.parametrize("use", READS)
+def test_an_older_copy_that_is_written_over_an_index_is_noticed_at_its_next_use(object_path, use):
+    index, other = object_path.open(), object_path.open()
+    fill(index)
+    older = object_path.file.read_bytes()
+    with index.writing() as txn:
+        txn.put(b"k", b"newer")
+    written_over(object_path.file, older)
+    with pytest.raises(IndexFailed, match="an older copy perhaps"):
+        READS[use](index)
+    assert not other.is_current()
+    assert object_path.open().get(b"k") is None
+
+
+def test_an_older_copy_that_is_written_over_an_index_during_a_change_is_noticed_at_the_next_change(
+    object_path,
+):
+    index = object_path.open()
+    fill(index)
+    older = object_path.file.read_bytes()
+    for value in (b"1", b"2"):
+        with index.writing() as txn:
+            txn.put(b"k", value)
+    with index.writing() as txn:
+        txn.put(b"k", b"3")
+        written_over(object_path.file, older)
+    with pytest.raises(IndexFailed, match="an older copy perhaps"), index.writing():
+        pass
+    assert not index.is_current()
+
+
+def test_changes_of_several_who_have_it_open_are_no_older_copy(object_path):
+    users = [object_path.open() for _ in range(2)]
+    for number in range(20):
+        with pytest.raises(ZeroDivisionError), users[0].writing() as txn:
+            txn.put(b"k", b"never")
+            raise ZeroDivisionError
+        with users[number % 2].writing() as txn:
+            txn.put(b"k", b"%d" % number)
+        with users[0].writing():
+            pass
+        assert users[1].get(b"k") == b"%d" % number
+    users[0].close(is_last=True)
+    assert object_path.open("another boot").get(b"k") == b"19"
+
+
+def test_one_index_at_a_time_is_in_use_whatever_became_of_its_directory(object_path):
+    index = object_path.open()
+    assert index.is_current()
+    other = LmdbIndex(str(object_path.ssd.parent / "elsewhere"), "this boot", str(object_path.memory))
+    assert other.is_current() and not index.is_current()
+    with pytest.raises(IndexReplaced):
+        index.check()
+
+
+def test_a_file_that_is_missing_is_not_the_one_of_a_state_that_knew_none(object_path):
+    index = object_path.open()
+    name = object_path.file.stem
+    object_path.file.unlink()
+    state = {"boot": "this boot", "name": name, "closed": True, "inode": 0}
+    (object_path.ssd / "index.json").write_text(json.dumps(state))
+    again = object_path.open()
+    assert again.identity != index.identity and again.is_current()
+
+
+def test_an_index_whose_directory_was_replaced_is_noted_nowhere(object_path):
+    index = object_path.open()
+    object_path.ssd.rename(object_path.ssd.parent / "away")
+    new = object_path.open()
+    index.close(is_last=True)
+    state = json.loads((object_path.ssd / "index.json").read_text())
+    assert (state["closed"], state["name"]) == (False, object_path.file.stem)
+    assert json.loads((object_path.ssd.parent / "away/index.json").read_text())["closed"] is False
+    new.check()

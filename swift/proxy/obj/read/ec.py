@@ -116,6 +116,8 @@ class _ArchiveGet:
         if "if-unmodified-since" in headers:
             # It is evaluated before If-None-Match.
             sent.pop("if-none-match", None)
+        # An old upload is read only if enough nodes have it and none has another one.
+        sent[fields.BACKEND_ACCEPT_UNCONFIRMED] = "true"
         newest = is_newest(request.headers)
         timeouts = self._backends.read_timeouts(settings, newest=False)
         self._plan = ReadPlan("GET", location.path, location.part, sent, request.query, newest, timeouts)

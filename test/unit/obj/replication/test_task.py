@@ -28,6 +28,7 @@ class Store:
         self.parts = {str(part): OURS for part in parts}
         self.unknown_policies = []
         self.idle = {}
+        self.confirmed = []
         self.error = None
 
     maintenance = property(lambda self: self)
@@ -42,6 +43,9 @@ class Store:
 
     def partitions(self, device, policy):
         return list(self.parts)
+
+    def confirm(self, device, partitions, policy):
+        self.confirmed += partitions
 
     def idle_s(self, device, name, policy):
         return self.idle.get(name, 1e9)
@@ -154,6 +158,17 @@ def test_what_all_have_alike_is_no_unit_and_each_partner_is_asked_once(make):
     bench = make(range(5))
     assert bench.planned == []
     assert sorted(bench.remote_nodes.asked) == [(1, [0, 1, 2, 3, 4]), (2, [0, 1, 2, 3, 4])]
+
+
+@pytest.mark.parametrize(("own", "confirmed"), [(0, ["1", "3"]), (4, [])])
+def test_a_primary_that_equals_another_one_is_confirmed(make, own, confirmed):
+    bench = make([1, 2, 3], own=own)
+    bench.remote_nodes.has = {
+        1: lambda part: SAME if part == 1 else "0" * 32,
+        2: lambda part: SAME if part == 3 else "0" * 32,
+    }
+    assert sorted(bench.planned) == [1, 2, 3]
+    assert sorted(bench.store.confirmed) == confirmed
 
 
 def test_the_partition_with_the_fewest_copies_comes_first(make):

@@ -482,7 +482,7 @@ def test_a_volume_of_another_device_in_place_of_one_is_noticed_and_none_of_its_r
     assert bench.seconds() == [1]
     assert bench.put(5).volume == 2
     report = Compactor(disk, bench.process()).compact(1)
-    assert report.reason == "it is not the volume that was indexed" and disk.stat(path).st_size
+    assert "is not the volume that was indexed" in report.reason and disk.stat(path).st_size
 
 
 @pytest.mark.parametrize("failure", (IndexFailed("no index"), ConfigError("another index")))
@@ -533,3 +533,102 @@ def test_a_directory_that_was_replaced_is_noticed(bench):
     bench.machine.disk.rename(device.directory, f"{TOP}/old")
     device.look()
     assert device.is_stale
+
+
+# --- an index of another time ---------------------------------------------------------------------------
+
+
+def roll_back(bench, kept):
+    bench.machine.file.kept = dict(kept)
+
+
+def test_a_batch_is_told_as_done_only_if_its_index_ends_where_the_one_before_ended(bench):
+    bench.put(1)
+    kept = bench.machine.file.kept
+    bench.put(2)
+    roll_back(bench, kept)
+    bench.put(3)
+    assert bench.seconds() == [1, 2, 3] == bench.made_again()
+    assert any("ends at" in notice for notice in bench.notices)
+
+
+def test_an_index_that_ends_elsewhere_is_noticed_without_a_change(bench):
+    bench.put(1)
+    kept = bench.machine.file.kept
+    bench.put(2)
+    roll_back(bench, kept)
+    bench.process().refresh()
+    assert bench.seconds() == [1, 2]
+
+
+def test_a_volume_of_another_nonce_in_an_index_discards_it(bench):
+    bench.put(1)
+    with bench.process().index.writing() as writing:
+        rows.set_nonce(writing, 1, b"anothers")
+    bench.put(2)
+    assert bench.seconds() == [1, 2]
+    assert rows.nonces(bench.process().index)[1] != b"anothers"
+
+
+@pytest.mark.parametrize("is_alive", (False, True))
+def test_an_index_that_lacks_more_than_a_killed_process_leaves_is_made_again(bench, is_alive):
+    """Also if the records that it lacks would be taken up in an order that brings others back."""
+    bench.put(1)
+    kept = bench.machine.file.kept
+    for second in (2, 3):
+        bench.put(second, replaces=[second - 1])
+    if not is_alive:
+        bench.kill()
+    roll_back(bench, kept)
+    bench.open(1)
+    assert bench.seconds(by=1) == [3] == bench.made_again()
+
+
+def test_records_of_several_killed_processes_are_taken_up_together(bench):
+    """What one says of a record of the other holds in whichever volumes they are."""
+    bench.process(1)
+    bench.put(1)
+    bench.put(2, by=1)
+    kept = bench.machine.file.kept
+    bench.put(3, by=1)
+    device = bench.process()
+    (entry,) = [each for each in bench.entries() if each.timestamp == Timestamp(3)]
+    header = Header(Kind.GONE, 0, PARTITION, HASH, Timestamp(0))
+    header = header._replace(references=(Reference(PARTITION, entry.position),))
+    left = [each for each in bench.entries() if each is not entry]
+    device.commit(Change(Record(header), [Update(PARTITION, left, [entry])]))
+    for by in (0, 1):
+        bench.kill(by)
+    roll_back(bench, kept)
+    assert bench.seconds(by=2) == [1, 2] == bench.made_again()
+
+
+def test_a_process_appends_no_more_to_a_volume_whose_records_are_not_all_there(bench):
+    bench.put(1)
+    last = bench.put(2)
+    device = bench.process()
+    fd = bench.machine.disk.open(device.volumes.path(1), os.O_RDWR)
+    bench.machine.disk.pwrite(fd, bytes(64), last.unit * ALIGNMENT)
+    bench.machine.file = None
+    assert bench.put(3).volume == 2
+    assert bench.seconds() == [1, 3] and rows.read_volume(device.index, 1).is_closed
+
+
+def test_a_batch_that_cannot_be_found_again_has_failed(bench):
+    bench.put(1)
+    device, disk = bench.process(), bench.machine.disk
+
+    def fault(name):
+        if name == "index.writing":
+            fd = disk.open(device.volumes.path(1), os.O_RDWR)
+            disk.pwrite(fd, bytes(64), change.position.unit * ALIGNMENT)
+            disk.close(fd)
+            bench.machine.file = None
+            bench.mend()
+
+    change = bench.change(2)
+    device.process.fault = fault
+    with pytest.raises(OSError, match="are not there"):
+        device.commit(change)
+    bench.put(3)
+    assert bench.seconds() == [1, 3]

@@ -211,3 +211,37 @@ def test_a_device_whose_index_is_refused_once_is_refused_sooner_until_it_is_free
         with pytest.raises(StateHeld), opening.unused(str(directory)):
             pass
     opening(str(directory)).close()
+
+
+def test_a_process_that_ends_after_the_index_was_replaced_says_nothing_of_the_new_one(tmp_path):
+    """Else the next process would open an empty index beside the one in use."""
+    ended, server = opened(tmp_path), opened(tmp_path)
+    (tmp_path / "index").rename(tmp_path / "failed ssd")
+    assert not server.is_current()
+    again = opened(tmp_path)
+    put(again)
+    server.close()
+    ended.close()
+    daemon = opened(tmp_path)
+    assert daemon.get(b"key") == b"value" and again.is_current()
+    assert len(list((tmp_path / "index").glob("*.mdb"))) == 1
+    for index in (again, daemon):
+        index.close()
+
+
+@pytest.mark.parametrize("is_made_again", (False, True))
+def test_without_the_file_that_its_users_lock_an_index_is_made_again(tmp_path, is_made_again):
+    """They may go on with it, and none is the last who leaves it whole."""
+    index = opened(tmp_path)
+    put(index)
+    (tmp_path / "index/users").unlink()
+    if is_made_again:
+        (tmp_path / "index/users").touch()
+        index.close()
+        assert json.loads((tmp_path / "index/index.json").read_text())["closed"] is False
+        return
+    new = opened(tmp_path)
+    assert new.get(b"key") is None and not index.is_current()
+    index.close()
+    assert new.is_current() and json.loads((tmp_path / "index/index.json").read_text())["closed"] is False
+    new.close()

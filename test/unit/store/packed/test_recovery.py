@@ -8,6 +8,7 @@ import pytest
 
 from swift.base.timestamp import Timestamp
 from swift.store.packed import rows
+from swift.store.packed.confirmation import begin, marked
 from swift.store.packed.entry import decode_entries
 from swift.store.packed.record import ALIGNMENT, Header, Kind, Position, Record, Reference
 from swift.store.packed.recovery import Recovery, has_tail
@@ -69,6 +70,12 @@ class Bench:
     def damage_body(self, position):
         fd = self.appenders[position.volume].volume.fd
         write_at(self.machine.disk, fd, b"x", position.unit * ALIGNMENT + 150)
+
+    def tear(self, position, record):
+        """Let the last sector of a record be what was there before it."""
+        end = position.unit * ALIGNMENT + record.total_bytes
+        begin = max(position.unit * ALIGNMENT + 150, (end - 1) // 512 * 512)
+        write_at(self.machine.disk, self.appenders[position.volume].volume.fd, bytes(end - begin), begin)
 
     def leave(self):
         """All processes that append are killed."""
@@ -211,7 +218,7 @@ def test_a_record_that_this_process_is_about_to_disown_does_not_count(bench):
 def test_a_torn_record_of_the_last_batch_is_unwanted_and_closes_the_volume(bench):
     old = bench.append(data(1))
     sound, torn = bench.append(data(2), data(3, of(old)))
-    bench.damage_body(torn)
+    bench.tear(torn, data(3, of(old)))
     bench.leave()
     bench.rebuild()
     assert bench.positions() == [old, sound]
@@ -429,3 +436,97 @@ def test_making_it_again_twice_changes_nothing(bench):
     before = bench.entries(), bench.row()
     bench.rebuild()
     assert (bench.entries(), bench.row()) == before
+
+
+# --- damage of the last records ---------------------------------------------------------------------------
+
+
+def damage_header(bench, position):
+    write_at(bench.machine.disk, bench.appenders[position.volume].volume.fd, b"x", position.unit * 64 + 40)
+
+
+@pytest.mark.parametrize("first", [1, 2])
+def test_damage_in_several_batches_at_the_end_of_a_volume_is_a_loss(bench, first):
+    """A power cut tears one batch only."""
+    positions = [bench.append(data(second)) for second in range(1, 5)]
+    for position in positions[first:]:
+        damage_header(bench, position)
+    bench.leave()
+    bench.rebuild()
+    assert bench.positions() == positions[:first]
+    ((begin, end),) = rows.lost_ranges(bench.index, 1)
+    assert begin == positions[first].unit * ALIGNMENT and end > positions[-1].unit * ALIGNMENT
+    assert bench.row().is_closed and rows.unconfirmed(bench.index)
+    assert [text.startswith("ERROR records of volume 1") for text in bench.notices].count(True) == 1
+
+
+@pytest.mark.parametrize("damaged", [(1,), (1, 2), (2,)])
+def test_headers_of_one_batch_may_be_torn(bench, damaged):
+    bench.append(data(1))
+    batch = bench.append(data(2), data(3), data(4))
+    for number in damaged:
+        damage_header(bench, batch[number])
+    bench.leave()
+    bench.rebuild()
+    assert not rows.lost_bytes(bench.index) and not rows.unconfirmed(bench.index)
+    assert bench.row().is_closed
+
+
+@pytest.mark.parametrize("is_alive", (False, True))
+def test_less_than_an_index_before_knew_is_a_loss(bench, is_alive):
+    old, new = bench.append(data(1)), bench.append(data(2))
+    known = {1: (bench.appenders[1].volume.nonce, bench.appenders[1].end)}
+    damage_header(bench, new)
+    if not is_alive:
+        bench.leave()
+    bench.recovery().rebuild(b"these", known=known)
+    assert bench.positions() == [old] and rows.unconfirmed(bench.index)
+    assert rows.lost_ranges(bench.index, 1) == [(new.unit * ALIGNMENT, known[1][1])]
+
+
+def test_what_an_index_knew_of_another_volume_of_the_same_number_is_no_loss(bench):
+    bench.append(data(1))
+    bench.leave()
+    bench.recovery().rebuild(b"these", known={1: (b"anothers", 1 << 20)})
+    assert not rows.lost_bytes(bench.index)
+
+
+def test_a_process_that_knows_of_more_than_is_there_has_lost_records(bench):
+    bench.append(data(1))
+    new = bench.append(data(2))
+    damage_header(bench, new)
+    appender = bench.appenders[1]
+    appender.published = appender.end
+    recovery = bench.recovery()
+    recovery.rebuild(b"these")
+    assert not recovery.replay_own(appender)
+    assert rows.lost_ranges(bench.index, 1) == [(new.unit * ALIGNMENT, appender.end)]
+    assert bench.row().is_closed and rows.unconfirmed(bench.index)
+
+
+def test_a_record_of_the_last_batch_that_is_damaged_and_not_torn_counts(bench):
+    """Its readers find the damage and ask other replicas; without it they would get what it replaced."""
+    old = bench.append(data(1))
+    new = bench.append(data(2, of(old)))
+    bench.damage_body(new)
+    bench.leave()
+    bench.rebuild()
+    assert bench.positions() == [new] and bench.unwanted == []
+
+
+def test_a_record_that_an_index_before_had_is_not_torn(bench):
+    old = bench.append(data(1))
+    new = bench.append(data(2, of(old)))
+    known = {1: (bench.appenders[1].volume.nonce, bench.appenders[1].end)}
+    bench.tear(new, data(2, of(old)))
+    bench.leave()
+    bench.recovery().rebuild(b"these", known=known)
+    assert bench.positions() == [new]
+
+
+def test_the_mark_of_a_loss_outlives_an_index_and_the_loss(bench):
+    bench.append(data(1))
+    begin(bench.process, DIRECTORY)
+    bench.leave()
+    bench.rebuild()
+    assert rows.unconfirmed(bench.index) == marked(bench.process, DIRECTORY) != b""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from swift.base.errors import ConfigError
@@ -26,3 +28,8 @@ def test_no_setting_is_beyond_the_format():
 def test_what_is_out_of_bounds_is_refused(name, value):
     with pytest.raises(ConfigError, match=name):
         PackedSettings.parse({name: value}, source="x.conf")
+
+
+def test_the_locks_of_each_user_have_a_directory_of_their_own():
+    assert PackedSettings().state_directory == f"/dev/shm/swift-packed-{os.geteuid()}"
+    assert PackedSettings(state_path="/run/swift").state_directory == "/run/swift"

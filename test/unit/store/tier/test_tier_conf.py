@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from swift.base.errors import ConfigError
@@ -78,3 +80,12 @@ def test_a_node_without_processes_has_counted_nothing(tmp_path):
     found = node_figures(tier_settings(tmp_path))
     assert found["processes"] == 0 and found["failures"] == []
     assert all(set(each) > {"hit_rate"} for each in found["classes"].values())
+
+
+def test_the_state_of_each_user_has_a_directory_of_its_own(tmp_path):
+    """Commands that root runs find that of the servers by the SSD's directory."""
+    root = TierSettings(path=str(tmp_path))
+    assert root.state_directory == f"/dev/shm/swift-cache-tier-{os.stat(tmp_path).st_uid}"
+    missing = TierSettings(path=str(tmp_path / "missing"))
+    assert missing.state_directory == f"/dev/shm/swift-cache-tier-{os.geteuid()}"
+    assert TierSettings(state_path="/run/swift").state_directory == "/run/swift"
