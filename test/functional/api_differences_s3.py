@@ -54,6 +54,10 @@ DIFFERENT = {
     "POST /uploads/begun?uploads ['x-amz-acl: authenticated-read'": (501, "the canned ACL is named"),
     "PUT /uploads/copied ['x-amz-acl: authenticated-read'": (501, "the canned ACL is named"),
     "PUT /uploads/hash ['X-Amz-Content-SHA256: STREAMING-AWS4-ECDSA": (501, "told before the missing length"),
+    **{
+        f"PUT stream AWS4-HMAC-SHA256-PAYLOAD: {case}": (400, "as AWS: a malformed body")
+        for case in ("no signature", "other extension", "name in upper case")
+    },
     "PUT stream AWS4-HMAC-SHA256-PAYLOAD: size with ": (400, "the size of a chunk is hexadecimal digits"),
     "PUT stream AWS4-HMAC-SHA256-PAYLOAD-TRAILER: trailer signature in upper case": (
         400,
@@ -62,16 +66,43 @@ DIFFERENT = {
     # signatures
     "GET /signed/key with {'SignedHeaders': 'Host;X-Amz-Date'}": (403, "the host must be signed"),
     "GET /signed/key without host signed": (403, "the host must be signed"),
+    "GET /signed/key Authorization: AWS4-HMAC-SHA256 ": (400, "as AWS: the missing component is named"),
     "GET /signed/key Authorization: ": (403, "no date is missed in what is no signature"),
     "POST /signed/key link ": (405, "as AWS"),
-    "GET /signed/key link without Credential": (403, "the peer takes it for a request of Swift"),
-    "GET /signed/key link with empty SignedHeaders": (403, "the host must be signed"),
+    "GET /signed/key for DAY/us-east-1/s3": (400, "as AWS: the malformed component is named"),
+    **{
+        f"GET /signed/key with {{'{name}': {value}}}": (400, "as AWS: the missing component is named")
+        for name in ("Credential", "SignedHeaders", "Signature")
+        for value in ("None", "''", "'x'")
+        if (name, value) not in (("SignedHeaders", "'x'"), ("Signature", "'x'"))
+    },
+    "PUT /signed/key-2 with unsigned x-amz-foo": (403, "all headers of S3 are signed"),
+    "GET /signed/key link without ": (400, "as AWS: the missing parameter is named"),
+    "GET /signed/key link with empty ": (400, "as AWS: the missing parameter is named"),
+    **{
+        f"GET /signed/key link with odd {name}": (400, "as AWS: AuthorizationQueryParametersError")
+        for name in ("Algorithm", "Credential", "Date")
+    },
+    **{
+        f"HEAD /signed/key link with {name} as HEAD": (400, "as AWS: AuthorizationQueryParametersError")
+        for name in ("Credential", "Date")
+    },
+    **{
+        f"GET /signed/key link with date {form}": (400, "as AWS: one form of dates in links")
+        for form in ("YEAR8", "YEAR16", "YEAR15", "mail")
+    },
+    **{
+        f"GET /signed/key link for {scope}": (400, "as AWS: the credential is malformed")
+        for scope in ("test:tester", "/DAY/us-east-1/s3/aws4_request")
+    },
+    "GET /signed/key link by ": (400, "as AWS: AuthorizationQueryParametersError"),
     "GET /signed/key link with odd SignedHeaders": (403, "the host must be signed"),
-    "GET /signed/key link that signs ": (403, "the host must be signed"),
+    "GET /signed/key link that signs x-amz-date": (403, "the host must be signed"),
+    "GET /signed/key link that signs HOST": (403, "the host must be signed"),
+    "GET /signed/key link that signs ": (400, "as AWS: the missing parameter is named"),
     "GET /signed/key link that expires in  5": (400, "a number is digits"),
     "GET /signed/key link that expires in +5": (400, "a number is digits"),
     "GET /signed/key link of +1000 s": (403, "as AWS: not before its time, but for the clock skew"),
-    "GET /signed/key link with date mail": (403, "as AWS: one form of dates in links"),
     "PUT /signed/key-l link with x-amz-foo unsigned": (403, "all headers of S3 are signed"),
     "PUT /signed/key-q link with x-amz-acl in the query": (400, "a header in the query is a header"),
     "PUT /signed/key-q link with x-amz-copy-source in the query": (200, "a header in the query is a header"),
