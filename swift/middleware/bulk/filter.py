@@ -191,8 +191,8 @@ FILTER = FilterDeclaration(
     position=90,
     default=True,
     left_of={
-        "tempauth": "its requests would keep the rights of one",
-        "keystoneauth": "its requests would keep the rights of one",
+        "tempauth": "all its requests would have the rights of the first one",
+        "keystoneauth": "all its requests would have the rights of the first one",
         "encryption": "it would read and write what is encrypted",
     },
 )

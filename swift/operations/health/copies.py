@@ -67,7 +67,7 @@ class RingCopies:
     failed: int = 0
     #: Device (``ip/name``) → copies that it lacks.
     missing_on: Counter[str] = field(default_factory=Counter)
-    #: Devices over which no pass by the present ring has completed.
+    #: Devices that were not checked since the ring changed.
     waiting: list[str] = field(default_factory=list)
     #: Servers that report nothing, and those whose replicators only look at handoffs.
     unknown: set[Host] = field(default_factory=set)

@@ -441,8 +441,7 @@ def _unknown_problems(ring: RingCopies, daemon: str) -> list[Problem]:
         found.append(
             Problem(
                 Severity.WARNING,
-                f"{ring.name}: no pass by the present ring has completed over {count}:"
-                f" {_list_some(ring.waiting)}",
+                f"{ring.name}: {count} not checked since the ring changed: {_list_some(ring.waiting)}",
                 f"wait for the {daemon}s: the rebalance is not over before",
             )
         )
@@ -450,10 +449,10 @@ def _unknown_problems(ring: RingCopies, daemon: str) -> list[Problem]:
         found.append(
             Problem(
                 Severity.UNKNOWN,
-                f"{ring.name}: misplaced and missing copies are unknown on "
+                f"{ring.name}: no counts of misplaced and missing copies from "
                 f"{_list_some(sorted(map(str, ring.unknown)))}",
-                f"start the {daemon}s there, or wait for their first pass; OpenStack Swift's do not report "
-                "them: swift-dispersion-report compares samples",
+                f"start the {daemon}s there, or wait for their first pass; for nodes of OpenStack Swift, "
+                "which do not count, use swift-dispersion-report",
             )
         )
     if ring.partial:

@@ -94,9 +94,7 @@ def test_a_rebalance_is_over_when_all_devices_had_a_pass_by_its_ring_and_nothing
     cluster.reports = {host: page(said("former ring")) for host in HOSTS}
     health = cluster.health()
     assert health.level is Severity.WARNING
-    assert texts(health)[0].startswith(
-        "object: no pass by the present ring has completed over 4 devices: 10.0.0.1/sda,"
-    )
+    assert texts(health)[0].startswith("object: 4 devices not checked since the ring changed: 10.0.0.1/sda,")
     # Another whole pass is awaited.
     assert health.done_s == NOW_S + 60 + 120
     digest = cluster.view.digest
@@ -138,7 +136,7 @@ def test_a_server_that_reports_nothing_leaves_unknown_what_would_be_well(cluster
         del cluster.reports[HOSTS[3]]
     health = cluster.health()
     assert health.level is Severity.UNKNOWN
-    assert texts(health) == ["object: misplaced and missing copies are unknown on 10.0.0.4:6200"]
+    assert texts(health) == ["object: no counts of misplaced and missing copies from 10.0.0.4:6200"]
     # What is known to be bad outweighs it.
     cluster.reports[HOSTS[2]] = page(said(cluster.view.digest, misplaced=1))
     assert cluster.health().level is Severity.WARNING
