@@ -236,6 +236,12 @@ BACKEND_LOOSE_LINK = _declare_header(
     _INSIDE,
     "A link to a version may lead to another ETag (ours).",
 )
+BACKEND_RESTORE_VERSION = _declare_header(
+    "x-backend-restore-version",
+    _FLAG,
+    _INSIDE,
+    "The deletion of a version makes the newest remaining one the current one (ours).",
+)
 
 
 def _declare_bucket_header(name: str, doc: str, kind: FieldKind = _TEXT) -> str:

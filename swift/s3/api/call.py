@@ -162,13 +162,15 @@ class Call:
             raise S3Error("UnexpectedContent")
         validate_no_body(self.headers, self.session.claim)
 
-    def delete_unreferenced_part(self, container: str, name: str) -> None:
+    def delete_unreferenced_part(self, container: str, name: str, headers: HeaderMap | None = None) -> None:
         """Delete a part that no object refers to; log a failure."""
-        with self.session.open_response("DELETE", container, name) as response:
-            if not response.is_success and response.status != 404:
-                self.log.warning(
-                    f"cannot delete unreferenced part {container}/{name}: status {response.status}"
-                )
+        try:
+            with self.session.open_response("DELETE", container, name, headers=headers) as response:
+                status = response.status
+        except S3Error as error:
+            status = error.status
+        if status // 100 != 2 and status != 404:
+            self.log.warning(f"cannot delete unreferenced part {container}/{name}: status {status}")
 
     def __repr__(self) -> str:
         return f"<Call {self.endpoint.operation.name} {self.bucket}/{self.key}>"

@@ -124,8 +124,9 @@ def list_parts_of_object(call: Call, key: str, query: str = "") -> list[tuple[st
 
 
 def _remove_parts(call: Call, parts: list[tuple[str, str]], bypass: HeaderMap | None = None) -> None:
+    """Delete the parts of a deleted object; log failures, for the lifecycle daemon deletes what remains."""
     for container, name in parts:
-        call.session.delete_object(container, name, bypass)
+        call.delete_unreferenced_part(container, name, bypass)
 
 
 # --- versions -----------------------------------------------------------------------------------------
@@ -144,30 +145,13 @@ def _remove_version(call: Call, key: str, version: str, bypass: HeaderMap) -> De
     large = head.is_success and is_manifest(head.headers)
     parts = list_parts_of_object(call, key, f"{query}&") if large else []
     try:
-        _delete(call, key, query, bypass)
+        _delete(call, key, query, {**bypass, fields.BACKEND_RESTORE_VERSION: "true"})
     except S3Error as error:
         if error.code == "AccessDenied" and fields.TRANSIENT_S3_LOCK in head.headers:
             raise locked_error()
         raise
     _remove_parts(call, parts, bypass)
-    _restore_newest_version(call, key)
     return Deletion(version, is_marker)
-
-
-def _restore_newest_version(call: Call, key: str) -> None:
-    """Make the newest version the current one if there is no current version."""
-    session = call.session
-    if session.head(call.bucket, key).status != 404:
-        return
-    query = f"format=json&versions=true&limit=2&prefix={quote(key, safe='')}"
-    with session.open_response("GET", call.bucket, query=query) as response:
-        rows = json.loads(response.read_body()) if response.status == 200 else []
-    newest = next((row for row in rows if row.get("name") == key), None)
-    if newest is None or str(newest.get("content_type", "")).startswith(_DELETE_MARKER_TYPE_PREFIX):
-        return
-    version = str(newest.get("version_id", "null"))
-    if version != "null":
-        session.require_success("PUT", call.bucket, key, query=f"version-id={quote(version, safe='')}")
 
 
 # --- events of deletions ------------------------------------------------------------------------------
@@ -232,14 +216,19 @@ def delete_objects(call: Call) -> Response:
 
 def _delete_all(call: Call, items: Sequence[Tree], *, quiet: bool) -> Response:
     results: list[Deletion | S3Error] = [Deletion()] * len(items)
-    left = iter(range(len(items)))
+    numbers_of_key: dict[str, list[int]] = {}
+    for number, item in enumerate(items):
+        numbers_of_key.setdefault(_item_key(item), []).append(number)
+    left = iter(numbers_of_key.values())
 
     def work() -> None:
-        for number in left:
-            results[number] = _delete_one(call, items[number])
-            _report(call, _item_key(items[number]), results[number])
+        # One worker deletes all versions of a key, in the order of the document.
+        for numbers in left:
+            for number in numbers:
+                results[number] = _delete_one(call, items[number])
+                _report(call, _item_key(items[number]), results[number])
 
-    green.gather([work] * min(call.settings.multi_delete_concurrency, len(items)))
+    green.gather([work] * min(call.settings.multi_delete_concurrency, len(numbers_of_key)))
     pairs = list(zip(items, results, strict=True))
     value: dict[str, Value] = {"Error": [_render_error(i, r) for i, r in pairs if isinstance(r, S3Error)]}
     if not quiet:

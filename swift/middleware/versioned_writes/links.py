@@ -1,0 +1,220 @@
+"""The link from an object to its current version (spec: middleware.md §9.2).
+
+A link must not lead to a version that was deleted. Two requests may change a link and a version at once, so
+each looks again at what it did not change itself:
+
+- a deletion deletes the version, and then reads the link;
+- a restore puts the link, and then reads the version.
+
+Whatever their order, one of them sees what the other did, and repairs the link.
+
+A change that follows from a state of the link has a timestamp just above this state, so that later uploads
+and deletions win. An earlier one that meets such a change, and whose version is still the newest, is repeated
+above it (``is_newest``). If a version is deleted before its upload has put the link, the link gets a
+timestamp above that of the upload, which is then too late.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from typing import NamedTuple
+from urllib.parse import quote
+
+from swift.base.entity import RESERVED, BadPath, Entity, EntityPath, NotUTF8, decode_path, quote_path
+from swift.base.timestamp import InvalidTimestamp, Timestamp
+from swift.gateway.subrequest import make_subrequest, open_response, preauthorise
+from swift.http import environkeys, fields
+from swift.http.headers import HeaderMap
+from swift.http.request import Request
+from swift.http.response import HTTPError
+from swift.middleware.versioned_writes.archive import DELETE_MARKER_TYPE
+from swift.middleware.versioned_writes.containers import SUBREQUEST_SOURCE
+from swift.middleware.versioned_writes.names import Version, visible_path
+from swift.runtime.wsgi import Handle
+
+#: Versions to look at in one listing for the newest one.
+_PAGE_SIZE = 20
+#: Changes of a link that other requests may undo before a repair gives up.
+_REPAIRS_MAX = 16
+#: Offsets between a state of a link and a repair of it; random, so that two repairs differ.
+_OFFSETS = 1 << 32
+
+
+class LinkState(NamedTuple):
+    """The state of the object's name in the container."""
+
+    #: False for a deleted object.
+    exists: bool
+    #: The version that the link leads to; None for other objects.
+    version: Version | None
+    #: The last change, deletions included; None if the nodes do not know any.
+    time: Timestamp | None
+
+
+class StoredVersion(NamedTuple):
+    """A version or delete marker that exists, and its headers."""
+
+    version: Version
+    headers: HeaderMap
+
+    @property
+    def is_marker(self) -> bool:
+        """True for a delete marker."""
+        return self.headers.get("content-type") == DELETE_MARKER_TYPE
+
+
+class VersionLink:
+    """The link of the requested object; its requests are preauthorized."""
+
+    def __init__(self, forward: Handle, request: Request, entity: Entity, versions_container: EntityPath):
+        self._forward = forward
+        self._request = request
+        self._entity = entity
+        self._object_name = str(entity.path.obj)
+        self._versions_container = versions_container
+
+    def make_request(self, method: str, path: EntityPath, query: str = "") -> Request:
+        """Return a preauthorized request for an object as it is stored."""
+        raw_path = Entity(self._entity.version, path).raw_path
+        sub = make_subrequest(self._request, method, raw_path, query=query, source=SUBREQUEST_SOURCE)
+        sub.headers[fields.BACKEND_ALLOW_RESERVED_NAMES] = "true"
+        sub.headers["x-newest"] = "true"
+        sub.env[environkeys.SYMLINK_OVERRIDE] = True
+        return preauthorise(sub)
+
+    def version_path(self, version: Version) -> EntityPath:
+        """Return the path of a version in the hidden container."""
+        return self._versions_container._replace(obj=version.name)
+
+    def read(self) -> LinkState:
+        """Return the state of the link; raise ``HTTPError`` 503."""
+        with open_response(self._forward, self.make_request("HEAD", self._entity.path)) as response:
+            headers, exists = response.headers, response.is_success
+            if not exists and response.status != 404:
+                raise HTTPError(503)
+        stamp = headers.get(fields.BACKEND_TIMESTAMP) or headers.get("x-timestamp")
+        try:
+            time = None if stamp is None else Timestamp(stamp)
+        except InvalidTimestamp:
+            raise HTTPError(503)
+        stored = headers.get(fields.SYSMETA_SYMLINK_TARGET)
+        if not exists or stored is None or fields.SYSMETA_VERSIONS_SYMLINK not in headers:
+            return LinkState(exists, None, time)
+        found = parse_visible_version(f"/v1/{quote_path(self._entity.path.account)}/{stored}")
+        version = None if found is None else Version(str(found[0].obj), Timestamp(found[1]))
+        return LinkState(exists, version, time)
+
+    def find_version(self, version: Version) -> HeaderMap | None:
+        """Return the headers of a version, None if it does not exist; raise ``HTTPError`` 503."""
+        request = self.make_request("HEAD", self.version_path(version))
+        with open_response(self._forward, request) as found:
+            if found.status == 404:
+                return None
+            if not found.is_success:
+                raise HTTPError(503)
+            return found.headers
+
+    def remove(self, state: LinkState) -> None:
+        """Delete the link unless it has changed since ``state``; raise ``HTTPError`` 503."""
+        sub = self.make_request("DELETE", self._entity.path)
+        if state.time is not None:
+            sub.headers["x-timestamp"] = state.time.above(1).internal
+        with open_response(self._forward, sub) as response:
+            if not response.is_success and response.status not in (404, 409):
+                raise HTTPError(503)
+
+    def repair(
+        self,
+        state: LinkState,
+        deleted: Version,
+        put_link: Callable[[StoredVersion, Timestamp], None],
+        *,
+        restores: bool,
+        outdates: bool,
+    ) -> LinkState:
+        """Let the link lead to a version that exists, or remove it; return its last state.
+
+        ``restores`` makes the newest version the current one. ``outdates`` gives the link a timestamp above
+        that with which the upload of the deleted version would put it. ``put_link`` puts it with a timestamp;
+        another request may have overtaken that. Raise ``HTTPError`` 503.
+        """
+        for _ in range(_REPAIRS_MAX):
+            if state.exists and state.version is None:
+                return state
+            is_outdated = outdates and self.is_outdated(state, deleted)
+            time = link_timestamp(deleted) if is_outdated else state.time
+            found = None if state.version in (None, deleted) else self.find_version(state.version)
+            if found is not None and not is_outdated:
+                return state
+            target = None
+            if state.version is not None and found is not None:
+                target = StoredVersion(state.version, found)
+            elif restores:
+                target = self.find_newest()
+            if target is None or target.is_marker:
+                if state.exists or is_outdated:
+                    self.remove(state._replace(time=time))
+                return state._replace(exists=False, version=None)
+            put_link(target, (time or target.version.time).above(random.randrange(1, _OFFSETS)))
+            state = self.read()
+        raise HTTPError(503)
+
+    def is_outdated(self, state: LinkState, deleted: Version) -> bool:
+        """Return True if the upload of a deleted version could still put the link."""
+        return state.time is None or state.time <= link_timestamp(deleted)
+
+    def is_newest(self, version: Version, state: LinkState) -> bool:
+        """Return True if a version is the newest one, but neither linked nor overwritten.
+
+        Raise ``HTTPError`` 503.
+        """
+        if state.exists and state.version is None or state.version == version:
+            return False
+        newest = self.find_newest()
+        return newest is not None and newest.version == version
+
+    def find_newest(self) -> StoredVersion | None:
+        """Return the newest version or delete marker; raise ``HTTPError`` 503.
+
+        The rows of deleted versions may be listed for some time.
+        """
+        prefix, marker = f"{RESERVED}{self._object_name}{RESERVED}", ""
+        while True:
+            query = f"format=json&limit={_PAGE_SIZE}&prefix={_quoted(prefix)}&marker={_quoted(marker)}"
+            request = self.make_request("GET", self._versions_container, query)
+            with open_response(self._forward, request) as response:
+                if response.status == 404:
+                    return None
+                if not response.is_success:
+                    raise HTTPError(503)
+                rows = json.loads(response.read_body() or b"[]")
+            for row in rows:
+                version = Version.from_hidden_name(row["name"])
+                if version is None or version.obj != self._object_name:
+                    continue
+                headers = self.find_version(version)
+                if headers is not None:
+                    return StoredVersion(version, headers)
+            if len(rows) < _PAGE_SIZE:
+                return None
+            marker = rows[-1]["name"]
+
+
+def link_timestamp(version: Version) -> Timestamp:
+    """Return the timestamp with which the upload of a version puts the link."""
+    return version.time.above(1)
+
+
+def parse_visible_version(raw_path: str) -> tuple[EntityPath, str] | None:
+    """Return the object and the version id that a URL names; None for a URL of no version."""
+    try:
+        decode_path(raw_path)
+        return visible_path(Entity.parse(raw_path).path)
+    except (BadPath, NotUTF8):
+        return None
+
+
+def _quoted(text: str) -> str:
+    return quote(text, safe="", errors="surrogateescape")
