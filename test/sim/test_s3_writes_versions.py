@@ -2,6 +2,8 @@
 
 import pytest
 
+from swift.http.response import error_response
+
 
 @pytest.fixture
 def versions(s3):
@@ -67,3 +69,35 @@ def test_objects_from_before_versioning_have_the_null_version(s3):
     [newest, oldest] = s3("GET", "/bucket?versions").texts("VersionId")
     assert s3("GET", f"/bucket/key?versionId={oldest}").body == b"before"
     assert s3("GET", f"/bucket/key?versionId={newest}").body == b"new"
+
+
+# --- names that leave no room for the id of a version ---------------------------------------------------
+
+#: The longest key of a versioned bucket, bytes.
+LONGEST = 1006
+
+
+@pytest.mark.parametrize("size", [LONGEST, LONGEST + 1, 1024])
+@pytest.mark.parametrize("metadata", [{}, {"x-amz-meta-a": "1"}])
+def test_a_key_that_leaves_no_room_for_version_ids_is_too_long(s3, size, metadata):
+    path = f"/bucket/{'k' * size}"
+    s3("PUT", path, {}, b"before")
+    s3.versioning("bucket", "Enabled")
+    answer = s3("PUT", path, metadata, b"after")
+    if size == LONGEST:
+        assert answer.status == 200
+    else:
+        assert (answer.status, answer.code) == (400, "KeyTooLongError")
+    assert s3("GET", path).body == (b"after" if size == LONGEST else b"before")
+    answer = s3("DELETE", path)
+    assert (answer.status, "x-amz-version-id" in answer.headers) == (204, size == LONGEST)
+    assert s3("GET", path).status == 404
+    assert s3("DELETE", path).status == 204
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE"])
+def test_a_refusal_without_a_condition_is_not_a_failed_condition(s3, method):
+    """The former object cannot be archived in a bucket with X-Versions-Location."""
+    s3.bottom.instead = lambda request: error_response(412) if request.method == method else None
+    assert s3(method, "/bucket/key", {}, b"").code == "InvalidBucketState"
+    assert s3(method, "/bucket/key", {"if-match": "*"}, b"").code == "NoSuchKey"

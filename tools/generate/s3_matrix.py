@@ -54,7 +54,9 @@ another account, put the account before it: `/AUTH_other:bucket/key`. The page
   Swift, completions and aborts race as they do there.
 - **Part numbers and key lengths.** An upload has up to `max_upload_part_num` parts (`swift-aio`: 10,000). A
   key may have 973 bytes, or 956 if a part is uploaded again, because the names of parts are longer than the
-  key. Longer keys get `KeyTooLongError`; AWS accepts 1,024 bytes.
+  key. In a bucket with versioning a key may have 1,006 bytes, because the names of versions are longer.
+  Longer keys get `KeyTooLongError`; AWS accepts 1,024 bytes. A deletion of such a key deletes the object
+  from before versioning, without a delete marker.
 - **Changes of metadata** (PutObjectAcl, PutObjectTagging, DeleteObjectTagging) apply to the version of the
   object that the server has read. If the object is overwritten at the same time, the response is
   `409 OperationAborted`. Of two concurrent changes of metadata the later one takes effect.

@@ -14,6 +14,7 @@ from urllib.parse import unquote
 
 from swift.base.entity import RESERVED, Entity
 from swift.base.errors import ConfigError
+from swift.base.limits import Limits
 from swift.base.truth import is_true
 from swift.compose import Cluster, Services
 from swift.gateway.info import ContainerInfo, container_info
@@ -52,10 +53,11 @@ class VersionedWrites(Filter):
         super().__init__(app)
         self._legacy_enabled = settings.allow_versioned_writes
         self._objects, self._containers = None, None
+        limits = Limits() if cluster_and_guesser is None else cluster_and_guesser[0].config.limits
+        self._name_bytes_max = limits.max_object_name_length
         if settings.allow_object_versioning and cluster_and_guesser is not None:
             cluster, guesser = cluster_and_guesser
-            limits = cluster.config.limits
-            self._objects = VersionedObjects(self.forward, guesser)
+            self._objects = VersionedObjects(self.forward, guesser, self._name_bytes_max)
             self._containers = VersionedContainers(
                 self.forward, cluster.policies, limits.container_listing_limit, limits.account_listing_limit
             )
@@ -173,11 +175,14 @@ class VersionedWrites(Filter):
         # An invalid timestamp must be refused before anything is archived.
         request_timestamp(request.headers)
         versions_container = unquote(versions_container).partition("/")[0]
-        archive = VersionArchive(self.forward, request, entity, versions_container)
+        archive = VersionArchive(self.forward, request, entity, versions_container, self._name_bytes_max)
         if request.method == "PUT":
             archive.archive_current()
             return self.forward(request)
         if info.sysmeta.get("versions-mode") == "history":
+            if not archive.has_room():
+                # The object is older than the setting, for it could not be stored since.
+                return self.forward(request)
             archive.archive_current()
             archive.put_delete_marker()
             return self.forward(request)

@@ -47,6 +47,11 @@ class Version(NamedTuple):
             return None
 
 
+def version_name_bytes(obj: str) -> int:
+    """Return the length of the names of an object's versions."""
+    return len(Version(obj, Timestamp(0)).name.encode("utf-8", "surrogateescape"))
+
+
 def hidden_container(container: str) -> str:
     """Return the name of the hidden container that holds the versions of a container's objects."""
     return HIDDEN_PREFIX + container

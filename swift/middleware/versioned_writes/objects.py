@@ -40,6 +40,7 @@ from swift.middleware.versioned_writes.names import (
     NULL_VERSION_ID,
     Version,
     get_versions_container,
+    version_name_bytes,
     visible_url,
 )
 from swift.runtime.wsgi import Handle
@@ -111,9 +112,10 @@ class _LinkTarget(NamedTuple):
 class VersionedObjects:
     """Object requests of object versioning."""
 
-    def __init__(self, forward: Handle, guesser: TypeGuesser):
+    def __init__(self, forward: Handle, guesser: TypeGuesser, name_bytes_max: int):
         self._forward = forward
         self._guesser = guesser
+        self._name_bytes_max = name_bytes_max
 
     def handle(self, request: Request, entity: Entity, info: ContainerInfo) -> Response | None:
         """Return the response to a request for an object; None when no versioning applies."""
@@ -121,13 +123,12 @@ class VersionedObjects:
         if is_unversioned and version_id == NULL_VERSION_ID and request.method == "DELETE":
             # The object itself; the legacy modes may restore its former version.
             return None
-        if version_id:
-            return _ObjectRequest(self._forward, self._guesser, request, entity, info).handle_version(
-                version_id
-            )
-        if is_unversioned:
+        if not version_id and is_unversioned:
             return None
-        return _ObjectRequest(self._forward, self._guesser, request, entity, info).handle_current()
+        found = _ObjectRequest(
+            self._forward, self._guesser, request, entity, info, name_bytes_max=self._name_bytes_max
+        )
+        return found.handle_version(version_id) if version_id else found.handle_current()
 
     def replace_hidden_location(self, response: Response) -> None:
         """Replace a hidden Content-Location of a response by the name that clients know."""
@@ -141,7 +142,14 @@ class _ObjectRequest:
     """One request for an object."""
 
     def __init__(
-        self, forward: Handle, guesser: TypeGuesser, request: Request, entity: Entity, info: ContainerInfo
+        self,
+        forward: Handle,
+        guesser: TypeGuesser,
+        request: Request,
+        entity: Entity,
+        info: ContainerInfo,
+        *,
+        name_bytes_max: int,
     ):
         self._forward = forward
         self._guesser = guesser
@@ -150,6 +158,7 @@ class _ObjectRequest:
         self._object_path = entity.path
         self._object_name = str(entity.path.obj)
         self._info = info
+        self._name_bytes_max = name_bytes_max
         self._versions_container = EntityPath(entity.path.account, get_versions_container(info))
         self._link = VersionLink(forward, request, entity, self._versions_container)
 
@@ -245,9 +254,11 @@ class _ObjectRequest:
         denied = self._authorize(self._info.write_acl)
         if denied is not None:
             return denied
-        archive = _HiddenVersionArchive(
-            self._forward, request, self._entity, str(self._versions_container.container)
-        )
+        archive = self._archive()
+        if not archive.has_room():
+            size, most = version_name_bytes(self._object_name), self._name_bytes_max
+            text = f"Object name length of {size} longer than {most}, with the id of the version"
+            raise HTTPError(400, text, content_type=TEXT)
         archive.archive_current()
         version = Version(self._object_name, self._request_timestamp())
         response, target = self._store_version(version, request.body)
@@ -268,6 +279,10 @@ class _ObjectRequest:
             return linked
         response.headers[VERSION_ID_HEADER] = version.id
         return response
+
+    def _archive(self) -> _HiddenVersionArchive:
+        hidden = str(self._versions_container.container)
+        return _HiddenVersionArchive(self._forward, self._request, self._entity, hidden, self._name_bytes_max)
 
     def _delete_unlinked(self, version: Version) -> None:
         """Delete a version or delete marker whose link could not be changed.
@@ -478,10 +493,10 @@ class _ObjectRequest:
         denied = self._authorize(self._info.write_acl)
         if denied is not None:
             return denied
-        request = self._request
-        archive = _HiddenVersionArchive(
-            self._forward, request, self._entity, str(self._versions_container.container)
-        )
+        request, archive = self._request, self._archive()
+        if not archive.has_room():
+            # The object is older than versioning, for it could not be stored since.
+            return self._forward(request)
         archive.archive_current()
         version = Version(self._object_name, self._request_timestamp())
         sub = self._link.make_request("PUT", self._link.version_path(version))
@@ -490,8 +505,11 @@ class _ObjectRequest:
         )
         sub.env[environkeys.CONTENT_TYPE_OVERRIDDEN] = True
         marked = self._forward(sub)
+        if marked.status == 404:
+            drained(marked)
+            raise HTTPError(500, _NO_VERSIONS_CONTAINER_ERROR, content_type=TEXT)
         if not marked.is_success:
-            return error_response(412) if marked.status == 404 else marked
+            return marked
         drained(marked)
         response = self._forward_newest(version, request)
         if response.status == 409 and not _has_condition(request):
@@ -547,7 +565,14 @@ class _ObjectRequest:
     def _put_restored_link(self, found: StoredVersion, stamp: Timestamp) -> None:
         sub = self._link.make_request("PUT", self._object_path)
         sub.headers["x-timestamp"] = stamp.internal
-        restore = _ObjectRequest(self._forward, self._guesser, sub, self._entity, self._info)
+        restore = _ObjectRequest(
+            self._forward,
+            self._guesser,
+            sub,
+            self._entity,
+            self._info,
+            name_bytes_max=self._name_bytes_max,
+        )
         try:
             response = restore._link_to(found)
         except WriteNotStored:

@@ -478,7 +478,7 @@ def _store_manifest(
         if response.is_success:
             return response.headers.get("x-object-version-id", "")
         status, report = response.status, response.read_body()
-    if status == 412:
+    if status == 412 and conditions:
         raise precondition_error(call.session, call.bucket, call.key, conditions)
     if status == 409 and conditions:
         raise S3Error("ConditionalRequestConflict")

@@ -215,7 +215,7 @@ def _copy_object(
             stored["content-length"] = str(body.length)
         response = store_object(call, storage_class, upload, stored)
         status = response.status
-    if status == 412:
+    if status == 412 and conditions:
         raise precondition_error(call.session, call.bucket, call.key, conditions)
     if status == 409 and conditions:
         raise S3Error("ConditionalRequestConflict")

@@ -29,7 +29,7 @@ from swift.s3.api.call import (
 from swift.s3.api.checksums import parse_declared_checksum
 from swift.s3.api.metadata import is_large as is_manifest
 from swift.s3.api.objectlock import bypass_headers, locked_error
-from swift.s3.api.writes import precondition_error
+from swift.s3.api.writes import archive_error, has_versioning, precondition_error
 from swift.s3.config.notifications import enqueue_event
 from swift.s3.errors import S3Error, error_for_status
 from swift.s3.names import KEY_BYTES_MAX, own_parts
@@ -59,9 +59,10 @@ def remove_object(
         version = None
     if version is not None:
         return _remove_version(call, key, version, bypass_headers(call))
-    if has_versions and info.sysmeta.get("versions-enabled", "").lower() == "true":
+    if has_versioning(info):
         response = _delete(call, key, "", conditions)
-        return Deletion(response.headers.get("x-object-version-id", ""), is_marker=True)
+        marker = response.headers.get("x-object-version-id", "")
+        return Deletion(marker, is_marker=bool(marker))
     _remove_plain(call, key, has_versions=has_versions, conditions=conditions)
     return Deletion("null" if has_versions else "")
 
@@ -94,8 +95,10 @@ def _delete(call: Call, key: str, query: str, conditions: HeaderMap | None = Non
         if response.is_success and response.headers.get("content-type", "").startswith("text/plain"):
             # The report of a deletion that slo has made itself, without the expirer.
             status = _reported_status(response)
+    if status == 412 and conditions:
+        raise precondition_error(session, call.bucket, key, conditions)
     if status == 412:
-        raise precondition_error(session, call.bucket, key, conditions or {})
+        raise archive_error()
     if status == 404 and conditions and "if-match" in conditions:
         raise S3Error("NoSuchKey", details={"Key": key})
     if status == 409 and is_conditional:

@@ -102,7 +102,7 @@ def put_object(call: Call) -> Response:
         enqueue_event(call, "s3:ObjectCreated:Put", call.key, size=size, **etag_and_version(response_headers))
         return Response(200, response_headers)
     upload.raise_body_error()
-    if status == 412:
+    if status == 412 and conditions:
         raise precondition_error(call.session, call.bucket, call.key, conditions)
     if status == 409 and conditions:
         raise S3Error("ConditionalRequestConflict")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from swift.base.limits import Limits
 from swift.base.timestamp import Timestamp
 from swift.compose import Cluster
 from swift.gateway.info import container_key
@@ -16,8 +17,7 @@ HIDDEN = "/v1/a/%00versions%00c/%00o%00"
 
 
 class Config:
-    class limits:
-        container_listing_limit = account_listing_limit = 10
+    limits = Limits(container_listing_limit=10, account_listing_limit=10)
 
 
 class Guesser:
