@@ -505,11 +505,9 @@ class _ObjectRequest:
         )
         sub.env[environkeys.CONTENT_TYPE_OVERRIDDEN] = True
         marked = self._forward(sub)
-        if marked.status == 404:
-            drained(marked)
-            raise HTTPError(500, _NO_VERSIONS_CONTAINER_ERROR, content_type=TEXT)
         if not marked.is_success:
-            return marked
+            # Without the hidden container the response is that of OpenStack Swift.
+            return error_response(412) if marked.status == 404 else marked
         drained(marked)
         response = self._forward_newest(version, request)
         if response.status == 409 and not _has_condition(request):
