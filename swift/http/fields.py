@@ -236,6 +236,12 @@ BACKEND_LOOSE_LINK = _declare_header(
     _INSIDE,
     "A link to a version may lead to another ETag (ours).",
 )
+BACKEND_FIND_ARCHIVED_NULL = _declare_header(
+    "x-backend-find-archived-null",
+    _FLAG,
+    _INSIDE,
+    "The version null is also an object from before versioning that was archived (ours).",
+)
 BACKEND_RESTORE_VERSION = _declare_header(
     "x-backend-restore-version",
     _FLAG,
@@ -287,6 +293,12 @@ SYSMETA_ALLOW_RESERVED_NAMES = _declare_header(
     _FLAG,
     _STORED,
     "The link may lead to a reserved name.",
+)
+SYSMETA_VERSIONS_NULL = _declare_header(
+    "x-object-sysmeta-versions-null",
+    _FLAG,
+    _STORED,
+    "An archived object from before versioning, for the S3 API the version null (ours).",
 )
 SYSMETA_VERSIONS_SYMLINK = _declare_header(
     "x-object-sysmeta-versions-symlink",

@@ -182,6 +182,7 @@ _CODE_OF_STATUS = {
     429: "SlowDown",
     498: "SlowDown",
     499: "RequestTimeout",
+    501: "NotImplemented",
     503: "ServiceUnavailable",
     507: "ServiceUnavailable",
 }

@@ -1,5 +1,7 @@
 """Versions of objects: requests by id, and errors for missing versions."""
 
+from hashlib import md5
+
 import pytest
 
 from swift.http.response import error_response
@@ -60,15 +62,135 @@ def test_all_versions_are_listed_newest_first(versions):
     assert answer.texts("IsLatest").count("true") == 1
 
 
-def test_objects_from_before_versioning_have_the_null_version(s3):
+# --- objects from before versioning ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def archived(s3):
+    """A key with an object from before versioning and a version."""
     s3("PUT", "/bucket/key", {}, b"before")
+    s3("PUT", "/bucket/key0", {}, b"other")
     s3.versioning("bucket", "Enabled")
-    assert s3("GET", "/bucket?versions").texts("VersionId") == ["null"]
+    assert s3("GET", "/bucket?versions").texts("VersionId") == ["null", "null"]
     assert s3("GET", "/bucket/key?versionId=null").body == b"before"
-    s3("PUT", "/bucket/key", {}, b"new")
-    [newest, oldest] = s3("GET", "/bucket?versions").texts("VersionId")
-    assert s3("GET", f"/bucket/key?versionId={oldest}").body == b"before"
-    assert s3("GET", f"/bucket/key?versionId={newest}").body == b"new"
+    s3.newer = s3("PUT", "/bucket/key", {}, b"new").headers["x-amz-version-id"]
+    return s3
+
+
+def test_an_object_from_before_versioning_keeps_the_id_null(archived):
+    assert archived("GET", "/bucket?versions&prefix=key").texts("VersionId") == [
+        archived.newer,
+        "null",
+        "null",
+    ]
+    for method in ("GET", "HEAD"):
+        answer = archived(method, "/bucket/key?versionId=null")
+        assert (answer.status, answer.headers["x-amz-version-id"]) == (200, "null")
+    assert archived("GET", "/bucket/key?versionId=null").body == b"before"
+    assert archived("GET", f"/bucket/key?versionId={archived.newer}").body == b"new"
+    copied = archived("PUT", "/bucket/copy", {"x-amz-copy-source": "/bucket/key?versionId=null"})
+    assert (copied.status, copied.headers["x-amz-copy-source-version-id"]) == (200, "null")
+    assert archived("GET", "/bucket/copy").body == b"before"
+    tags = b"<Tagging><TagSet><Tag><Key>a</Key><Value>b</Value></Tag></TagSet></Tagging>"
+    assert archived("PUT", "/bucket/key?tagging&versionId=null", {}, tags).status == 200
+    assert archived("GET", "/bucket/key?tagging&versionId=null").texts("Value") == ["b"]
+    assert archived("GET", "/bucket/key?tagging").texts("Value") == []
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_pages_of_versions_continue_after_an_object_from_before_versioning(archived, size):
+    found, place = [], ""
+    while True:
+        answer = archived("GET", f"/bucket?versions&max-keys={size}{place}")
+        page = list(zip(answer.texts("Key"), answer.texts("VersionId"), strict=True))
+        assert page, answer.body
+        found += page
+        if answer.texts("IsTruncated") == ["false"]:
+            break
+        assert len(found) <= 3
+        key, version = found[-1]
+        place = f"&key-marker={key}&version-id-marker={version}"
+    assert found == [("key", archived.newer), ("key", "null"), ("key0", "null")]
+
+
+def test_an_archived_object_from_before_versioning_is_deleted_by_the_id_null(archived):
+    answer = archived("DELETE", "/bucket/key?versionId=null")
+    assert (answer.status, answer.headers["x-amz-version-id"]) == (204, "null")
+    assert archived("GET", "/bucket/key?versionId=null").code == "NoSuchVersion"
+    assert archived("GET", "/bucket?versions&prefix=key").texts("VersionId") == [archived.newer, "null"]
+    assert archived("DELETE", "/bucket/key?versionId=null").status == 204
+    assert archived("GET", "/bucket/key").body == b"new"
+
+
+def test_an_archived_object_from_before_versioning_becomes_the_current_one_again(archived):
+    assert archived("DELETE", f"/bucket/key?versionId={archived.newer}").status == 204
+    answer = archived("GET", "/bucket/key")
+    assert (answer.body, answer.headers["x-amz-version-id"]) == (b"before", "null")
+    assert archived("GET", "/bucket?versions&prefix=key").texts("IsLatest") == ["true", "true"]
+    assert archived("DELETE", "/bucket/key?versionId=null").status == 204
+    assert archived("GET", "/bucket/key").status == 404
+    assert archived.names("bucket") == ["key0"]
+
+
+def test_the_deletion_of_a_current_object_without_an_id_restores_the_newest_version(versions):
+    versions.versioning("bucket", "Suspended")
+    versions("PUT", "/bucket/key", {}, b"plain")
+    assert versions("GET", "/bucket/key?versionId=null").body == b"plain"
+    assert versions("DELETE", "/bucket/key?versionId=null").status == 204
+    assert versions("GET", "/bucket/key").headers["x-amz-version-id"] == versions.second
+
+
+# --- conditions -----------------------------------------------------------------------------------------
+
+CONDITIONS = [
+    ("if-match", "x"),
+    ("if-none-match", "*"),
+    ("if-unmodified-since", "Fri, 01 Jan 2027 00:00:00 GMT"),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), CONDITIONS)
+def test_a_condition_on_a_version_to_delete_is_never_ignored(versions, name, value):
+    code = "NotImplemented" if name == "if-unmodified-since" else "PreconditionFailed"
+    marker = versions("DELETE", "/bucket/key").headers["x-amz-version-id"]
+    for version in (versions.first, versions.second, marker):
+        assert versions("DELETE", f"/bucket/key?versionId={version}", {name: value}).code == code
+    assert versions("GET", "/bucket?versions").texts("VersionId") == [marker, versions.second, versions.first]
+    missing = versions("DELETE", "/bucket/key?versionId=1700000000.00000", {"if-match": "x"})
+    assert missing.code == "NoSuchVersion"
+
+
+def test_a_version_is_deleted_if_it_meets_the_condition(versions):
+    for name, body in ((versions.first, b"1"), (versions.second, b"2")):
+        found = {"if-match": md5(body).hexdigest()}
+        assert versions("DELETE", f"/bucket/key?versionId={name}", found).status == 204
+    assert versions("GET", "/bucket?versions").texts("VersionId") == []
+
+
+def test_an_object_to_be_deleted_on_a_condition_leaves_no_delete_marker(versions):
+    assert versions("DELETE", "/bucket/key", {"if-match": "x"}).code == "PreconditionFailed"
+    assert versions("GET", "/bucket?versions").texts("VersionId") == [versions.second, versions.first]
+    assert versions("GET", "/bucket/key").body == b"2"
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("PUT", "/bucket?versioning"),
+        ("PUT", "/bucket/key?tagging"),
+        ("POST", "/bucket/key?uploads"),
+        ("PUT", "/bucket/key?partNumber=1&uploadId=x"),
+        ("DELETE", "/bucket/key?uploadId=x"),
+        ("DELETE", "/bucket/key?tagging"),
+        ("POST", "/bucket?delete"),
+        ("DELETE", "/bucket"),
+    ],
+)
+@pytest.mark.parametrize(("name", "value"), CONDITIONS)
+def test_changes_that_evaluate_no_condition_refuse_it(s3, method, path, name, value):
+    answer = s3(method, path, {name: value})
+    assert (answer.status, answer.code) == (501, "NotImplemented")
+    assert answer.texts("Header") == [name]
 
 
 # --- names that leave no room for the id of a version ---------------------------------------------------

@@ -713,9 +713,13 @@ class VersionRace:
         #: Versions whose deletion was requested.
         self.deleted = set()
         self.wrong = []
-        assert self.call("PUT", "/bucket").status == 200
-        self.s3.versioning("bucket", "Enabled")
         self.keys = ["key", "other"][: self.chance.choice((1, 1, 2))]
+        assert self.call("PUT", "/bucket").status == 200
+        for key in self.keys:
+            if self.chance.random() < 0.3:
+                self.versions[key, "null"] = next(self.bodies)
+                assert self.call("PUT", f"/bucket/{key}", self.versions[key, "null"]).status == 200
+        self.s3.versioning("bucket", "Enabled")
 
     def call(self, method, target, body=b"", headers=None):
         """Return the response to a signed request; repeat it as clients do while its outcome is unknown."""
@@ -784,10 +788,9 @@ class VersionRace:
             self.wrong.append(f"deletions fail: {answer.body}")
 
     def listed(self):
-        """Return the listed versions: (key, version id), newest first."""
-        answer = self.call("GET", "/bucket?versions")
-        rows = [*answer.tree.iter("Version"), *answer.tree.iter("DeleteMarker")]
-        return sorted(((row.find("Key").text, row.find("VersionId").text) for row in rows), reverse=True)
+        """Return the listed versions: (key, version id), the newest of each key first."""
+        rows = [row for row in self.call("GET", "/bucket?versions").tree if row.find("VersionId") is not None]
+        return [(row.find("Key").text, row.find("VersionId").text) for row in rows]
 
     def empty(self, _key):
         self.delete_all(self.listed())

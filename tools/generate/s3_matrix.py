@@ -43,7 +43,13 @@ another account, put the account before it: `/AUTH_other:bucket/key`. The page
   `If-None-Match: *`. The store evaluates the condition and makes the change in one atomic step: of any
   number of concurrent clients at most one succeeds, even if nodes fail (decision 0011). Nodes of OpenStack
   Swift cannot guarantee this. If one of them is a primary of the object, a conditional write gets `501`. In
-  a versioned bucket the condition applies to the link to the current version.
+  a versioned bucket the condition applies to the link to the current version, and with `versionId` to that
+  version. Other changes refuse conditions with `501`.
+- **Versions.** The deletion of the current version makes the newest remaining version the current one.
+  Concurrent deletions and uploads of one key leave the newest remaining version. An object from before
+  versioning has the id `null`, also after later uploads. If versioning is suspended and enabled again, a key
+  may have several such versions: the id stands for the newest one of them. A deletion that a newer write
+  overtook gets `204` with the id of its delete marker.
 - **Multipart uploads.** A multipart object becomes visible as a whole. Its parts are stored in
   `<bucket>+segments`, as in OpenStack Swift, and the object expirer deletes them after the object. An upload
   is either completed or aborted, never both. Of concurrent requests one succeeds and the others get

@@ -71,6 +71,10 @@ class VersionArchive:
     def _version_path(self, timestamp: Timestamp) -> EntityPath:
         return self._versions_container._replace(obj=self._prefix + timestamp.internal)
 
+    def _archived_headers(self, headers: HeaderMap) -> HeaderMap:
+        """Return the headers of an archived object."""
+        return headers
+
     def has_room(self) -> bool:
         """Return True if the name of the object leaves room for the names of its versions."""
         return self._fits(self._version_path(Timestamp.now()))
@@ -187,6 +191,8 @@ class VersionArchive:
             if name not in _RESPONSE_HEADERS and not name.startswith((fields.BACKEND, fields.SYSMETA_EC))
         }
         headers["etag"] = unquote_etag(source.headers.get("etag", ""))
+        if path.container == self._versions_container.container:
+            headers = self._archived_headers(headers)
         size = headers.get(fields.SYSMETA_SLO_SIZE)
         if size and "x-static-large-object" in headers:
             headers["content-type"] = f"{headers.get('content-type', '')};swift_bytes={size}"

@@ -20,6 +20,7 @@ from swift.compose import Cluster, Services
 from swift.gateway.info import ContainerInfo, container_info
 from swift.gateway.subrequest import drained, make_subrequest, open_response, preauthorise
 from swift.http import environkeys, fields
+from swift.http.etagparameters import move_etag_parameters_to_rows
 from swift.http.headers import HeaderMap
 from swift.http.mediatypes import TypeGuesser
 from swift.http.request import Request
@@ -32,6 +33,7 @@ from swift.middleware.versioned_writes.containers import (
     VERSIONS_ENABLED_HEADER,
     VersionedContainers,
 )
+from swift.middleware.versioned_writes.names import ARCHIVED_NULL
 from swift.middleware.versioned_writes.objects import VersionedObjects
 from swift.middleware.versioned_writes.settings import VersionedWritesSettings
 
@@ -66,7 +68,10 @@ class VersionedWrites(Filter):
         """Archive the current object before it is replaced or deleted; translate the container's settings."""
         entity = request.entity
         if entity is None or is_reserved(entity):
-            return self.forward(request)
+            response = self.forward(request)
+            if entity is not None and entity.path.obj is None and request.method == "GET":
+                move_etag_parameters_to_rows(response, (ARCHIVED_NULL,), lambda _parameters: {})
+            return response
         if entity.path.container is None:
             if self._containers is not None and request.method == "GET":
                 return self._containers.list_account(request, entity)

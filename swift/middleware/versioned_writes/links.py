@@ -18,24 +18,26 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 from urllib.parse import quote
 
+from swift.base.documents import JsonObject
 from swift.base.entity import RESERVED, BadPath, Entity, EntityPath, NotUTF8, decode_path, quote_path
 from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.gateway.subrequest import make_subrequest, open_response, preauthorise
 from swift.http import environkeys, fields
+from swift.http.etagparameters import parse_etag_parameters
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import HTTPError
 from swift.middleware.versioned_writes.archive import DELETE_MARKER_TYPE
 from swift.middleware.versioned_writes.containers import SUBREQUEST_SOURCE
-from swift.middleware.versioned_writes.names import Version, visible_path
+from swift.middleware.versioned_writes.names import ARCHIVED_NULL, Version, visible_path
 from swift.runtime.wsgi import Handle
 
-#: Versions to look at in one listing for the newest one.
-_PAGE_SIZE = 20
+#: Versions in the first listing, where the newest ones are, and in later ones.
+_PAGE_SIZE, _LATER_PAGE_SIZE = 20, 1000
 #: Changes of a link that other requests may undo before a repair gives up.
 _REPAIRS_MAX = 16
 #: Offsets between a state of a link and a repair of it; random, so that two repairs differ.
@@ -51,6 +53,8 @@ class LinkState(NamedTuple):
     version: Version | None
     #: The last change, deletions included; None if the nodes do not know any.
     time: Timestamp | None
+    #: The time at which an object was stored, which later changes of its metadata keep.
+    stored: str = ""
 
 
 class StoredVersion(NamedTuple):
@@ -101,7 +105,7 @@ class VersionLink:
             raise HTTPError(503)
         stored = headers.get(fields.SYSMETA_SYMLINK_TARGET)
         if not exists or stored is None or fields.SYSMETA_VERSIONS_SYMLINK not in headers:
-            return LinkState(exists, None, time)
+            return LinkState(exists, None, time, headers.get(fields.BACKEND_DATA_TIMESTAMP, ""))
         found = parse_visible_version(f"/v1/{quote_path(self._entity.path.account)}/{stored}")
         version = None if found is None else Version(str(found[0].obj), Timestamp(found[1]))
         return LinkState(exists, version, time)
@@ -128,7 +132,7 @@ class VersionLink:
     def repair(
         self,
         state: LinkState,
-        deleted: Version,
+        deleted: Version | None,
         put_link: Callable[[StoredVersion, Timestamp], None],
         *,
         restores: bool,
@@ -143,8 +147,8 @@ class VersionLink:
         for _ in range(_REPAIRS_MAX):
             if state.exists and state.version is None:
                 return state
-            is_outdated = outdates and self.is_outdated(state, deleted)
-            time = link_timestamp(deleted) if is_outdated else state.time
+            is_outdated = outdates and deleted is not None and self.is_outdated(state, deleted)
+            time = link_timestamp(deleted) if deleted is not None and is_outdated else state.time
             found = None if state.version in (None, deleted) else self.find_version(state.version)
             if found is not None and not is_outdated:
                 return state
@@ -176,30 +180,43 @@ class VersionLink:
         return newest is not None and newest.version == version
 
     def find_newest(self) -> StoredVersion | None:
-        """Return the newest version or delete marker; raise ``HTTPError`` 503.
+        """Return the newest version or delete marker; raise ``HTTPError`` 503."""
+        return self._first_stored(lambda _row: True)
+
+    def find_archived_null(self) -> StoredVersion | None:
+        """Return the newest version that was the container's own object; raise ``HTTPError`` 503."""
+        return self._first_stored(lambda row: ARCHIVED_NULL in parse_etag_parameters(row["hash"]))
+
+    def _first_stored(self, is_requested: Callable[[JsonObject], bool]) -> StoredVersion | None:
+        """Return the first of the requested versions that exists; raise ``HTTPError`` 503.
 
         The rows of deleted versions may be listed for some time.
         """
-        prefix, marker = f"{RESERVED}{self._object_name}{RESERVED}", ""
+        for version, row in self._list_versions():
+            headers = self.find_version(version) if is_requested(row) else None
+            if headers is not None:
+                return StoredVersion(version, headers)
+        return None
+
+    def _list_versions(self) -> Iterator[tuple[Version, JsonObject]]:
+        """Yield the listed versions and their rows, the newest first; raise ``HTTPError`` 503."""
+        prefix, marker, count = f"{RESERVED}{self._object_name}{RESERVED}", "", _PAGE_SIZE
         while True:
-            query = f"format=json&limit={_PAGE_SIZE}&prefix={_quoted(prefix)}&marker={_quoted(marker)}"
+            query = f"format=json&limit={count}&prefix={_quoted(prefix)}&marker={_quoted(marker)}"
             request = self.make_request("GET", self._versions_container, query)
             with open_response(self._forward, request) as response:
                 if response.status == 404:
-                    return None
+                    return
                 if not response.is_success:
                     raise HTTPError(503)
                 rows = json.loads(response.read_body() or b"[]")
             for row in rows:
                 version = Version.from_hidden_name(row["name"])
-                if version is None or version.obj != self._object_name:
-                    continue
-                headers = self.find_version(version)
-                if headers is not None:
-                    return StoredVersion(version, headers)
-            if len(rows) < _PAGE_SIZE:
-                return None
-            marker = rows[-1]["name"]
+                if version is not None and version.obj == self._object_name:
+                    yield version, row
+            if len(rows) < count:
+                return
+            marker, count = rows[-1]["name"], _LATER_PAGE_SIZE
 
 
 def link_timestamp(version: Version) -> Timestamp:

@@ -23,6 +23,7 @@ from swift.gateway.writing import WriteNotStored, forward_write
 from swift.http import environkeys, fields
 from swift.http.body import BytesBody, RequestBody
 from swift.http.etagparameters import add_etag_parameters, parse_etag_parameters
+from swift.http.headers import HeaderMap
 from swift.http.mediatypes import TypeGuesser
 from swift.http.objectlock import MAY_WITHDRAW, NO_LOCK, parse_default_retention, parse_lock
 from swift.http.request import Request
@@ -37,6 +38,7 @@ from swift.middleware.versioned_writes.links import (
     parse_visible_version,
 )
 from swift.middleware.versioned_writes.names import (
+    ARCHIVED_NULL,
     NULL_VERSION_ID,
     Version,
     get_versions_container,
@@ -223,17 +225,61 @@ class _ObjectRequest:
         return found
 
     def _handle_null_version(self) -> Response:
-        """Return the response for the null version: the container's own object unless that is a link."""
+        """Return the response for the null version: the container's own object unless that is a link.
+
+        For the S3 API also that object after it was archived.
+        """
         request = self._request
+        finds_archived = is_true(request.headers.pop(fields.BACKEND_FIND_ARCHIVED_NULL, None))
         if request.method == "PUT":
             raise HTTPError(400, "Invalid version parameter")
+        if request.method == "DELETE" and finds_archived:
+            return self._delete_null_version()
         response = self._forward(request)
-        if request.method in ("GET", "HEAD") and _was_found(response):
-            if self._visible_version(response) is not None:
-                drained(response)
-                return error_response(404)
+        if request.method not in ("GET", "HEAD"):
+            return response
+        is_found = _was_found(response)
+        if is_found and self._visible_version(response) is None:
             response.headers[VERSION_ID_HEADER] = NULL_VERSION_ID
+        elif is_found or (response.status == 404 and finds_archived):
+            drained(response)
+            archived = self._link.find_archived_null() if finds_archived else None
+            if archived is not None:
+                return self._read_version(archived.version, archived.version.id)
+            return error_response(404)
         return response
+
+    def _delete_null_version(self) -> Response:
+        """Delete the container's own object, or the version that it became; restore the newest version."""
+        denied = self._authorize(self._info.write_acl)
+        if denied is not None:
+            return denied
+        request = self._request
+        for _ in range(_REPEATS_MAX):
+            state = self._link.read()
+            if not state.exists or state.version is not None:
+                archived = self._link.find_archived_null()
+                if archived is None:
+                    return error_response(404)
+                return self._delete_version(archived.version, archived.version.id)
+            request.headers[fields.BACKEND_IF_PREDECESSOR] = state.stored
+            response = self._forward(request)
+            if response.status == 501:
+                # Nodes of OpenStack Swift support no conditions.
+                drained(response)
+                del request.headers[fields.BACKEND_IF_PREDECESSOR]
+                if _has_condition(request):
+                    return error_response(501)
+                response = self._forward(request)
+            if response.is_success:
+                self._link.repair(
+                    self._link.read(), None, self._put_restored_link, restores=True, outdates=False
+                )
+            if response.status not in (404, 409, 412) or "if-match" in request.headers:
+                return response
+            # It was archived meanwhile.
+            drained(response)
+        raise HTTPError(503)
 
     def _read_version(self, version: Version, version_id: str) -> Response:
         response = self._forward(self._make_client_request(version))
@@ -256,8 +302,8 @@ class _ObjectRequest:
             return denied
         archive = self._archive()
         if not archive.has_room():
-            size, most = version_name_bytes(self._object_name), self._name_bytes_max
-            text = f"Object name length of {size} longer than {most}, with the id of the version"
+            size = version_name_bytes(self._object_name)
+            text = f"Object name length of {size} longer than {self._name_bytes_max}"
             raise HTTPError(400, text, content_type=TEXT)
         archive.archive_current()
         version = Version(self._object_name, self._request_timestamp())
@@ -298,6 +344,8 @@ class _ObjectRequest:
         """Store the body as a version; return the response and the target for a link to it."""
         request = self._request
         headers = {name: value for name, value in request.headers.items() if name not in _LINK_ONLY_HEADERS}
+        # A copy does not come from before versioning.
+        headers.pop(fields.SYSMETA_VERSIONS_NULL, None)
         headers["x-timestamp"] = version.time.internal
         default = parse_default_retention(self._info.sysmeta.get(_LOCK_RULE_SYSMETA))
         if default is not None:
@@ -641,6 +689,16 @@ class _HiddenVersionArchive(VersionArchive):
 
     def _version_path(self, timestamp: Timestamp) -> EntityPath:
         return self._versions_container._replace(obj=Version(str(self._object_path.obj), timestamp).name)
+
+    def _archived_headers(self, headers: HeaderMap) -> HeaderMap:
+        """Return the headers of the archived object, which the S3 API still knows as ``null``."""
+        override = headers.get(fields.SYSMETA_UPDATE_OVERRIDE_ETAG, "")
+        row_etag = add_etag_parameters(override, headers.get("etag", ""), {ARCHIVED_NULL: "true"})
+        return {
+            **headers,
+            fields.SYSMETA_VERSIONS_NULL: "true",
+            fields.SYSMETA_UPDATE_OVERRIDE_ETAG: row_etag,
+        }
 
     def _is_archived(self, source: Response) -> bool:
         return fields.SYSMETA_VERSIONS_SYMLINK in source.headers

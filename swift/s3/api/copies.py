@@ -24,7 +24,7 @@ from swift.s3.api.encryption import (
     encrypt_upload,
     encryption_response_headers,
 )
-from swift.s3.api.metadata import REDIRECT_HEADER, to_swift_headers
+from swift.s3.api.metadata import REDIRECT_HEADER, s3_version_id, to_swift_headers
 from swift.s3.api.objectlock import lock_metadata
 from swift.s3.api.payload import S3Upload, VerifiedBody
 from swift.s3.api.placement import store_object
@@ -227,7 +227,7 @@ def _copy_object(
     answer.update(expiration_headers(call, size, stored, modified_s=time.time()))
     enqueue_event(call, "s3:ObjectCreated:Copy", call.key, size=size, **etag_and_version(written))
     if "x-object-version-id" in found.headers:
-        answer["x-amz-copy-source-version-id"] = found.headers["x-object-version-id"]
+        answer["x-amz-copy-source-version-id"] = s3_version_id(found.headers)
     return xml_response(COPY_RESULT, _render_result(response, upload), headers=answer)
 
 

@@ -54,11 +54,13 @@ def remove_object(
     info = call.session.bucket_info(call.bucket)
     has_versions = "versions-container" in info.sysmeta
     if version is not None and not has_versions:
+        if version != "null" and conditions:
+            raise S3Error("NoSuchVersion", details={"Key": key, "VersionId": version})
         if version != "null":
             return Deletion()
         version = None
     if version is not None:
-        return _remove_version(call, key, version, bypass_headers(call))
+        return _remove_version(call, key, version, conditions or {})
     if has_versioning(info):
         response = _delete(call, key, "", conditions)
         marker = response.headers.get("x-object-version-id", "")
@@ -95,6 +97,8 @@ def _delete(call: Call, key: str, query: str, conditions: HeaderMap | None = Non
         if response.is_success and response.headers.get("content-type", "").startswith("text/plain"):
             # The report of a deletion that slo has made itself, without the expirer.
             status = _reported_status(response)
+    if status == 412 and conditions and query:
+        raise S3Error("PreconditionFailed", details={"Condition": _condition_name(conditions)})
     if status == 412 and conditions:
         raise precondition_error(session, call.bucket, key, conditions)
     if status == 412:
@@ -106,6 +110,10 @@ def _delete(call: Call, key: str, query: str, conditions: HeaderMap | None = Non
     if status not in (404, *range(200, 300)):
         raise error_for_status(status, missing="NoSuchKey", conflict="OperationAborted")
     return response
+
+
+def _condition_name(conditions: HeaderMap) -> str:
+    return "If-Match" if "if-match" in conditions else "If-None-Match"
 
 
 def _reported_status(response: Response) -> int:
@@ -135,20 +143,23 @@ def _remove_parts(call: Call, parts: list[tuple[str, str]], bypass: HeaderMap | 
 # --- versions -----------------------------------------------------------------------------------------
 
 
-def _remove_version(call: Call, key: str, version: str, bypass: HeaderMap) -> Deletion:
-    """Delete one version; the newest remaining one becomes the current one.
-
-    ``bypass`` has the headers by which the caller may delete a locked version.
-    """
+def _remove_version(call: Call, key: str, version: str, conditions: HeaderMap) -> Deletion:
+    """Delete one version if it meets the conditions; the newest remaining one becomes the current one."""
+    bypass = bypass_headers(call)
     query = f"version-id={quote(version, safe='')}"
     head = call.session.head(call.bucket, key, query=query)
     if head.status == 400:
         raise invalid_argument("versionId", version, "Invalid version id specified")
     is_marker = head.headers.get("content-type", "").startswith(_DELETE_MARKER_TYPE_PREFIX)
+    if conditions and is_marker:
+        # It has no ETag.
+        raise S3Error("PreconditionFailed", details={"Condition": _condition_name(conditions)})
+    if "if-match" in conditions and head.status == 404:
+        raise S3Error("NoSuchVersion", details={"Key": key, "VersionId": version})
     large = head.is_success and is_manifest(head.headers)
     parts = list_parts_of_object(call, key, f"{query}&") if large else []
     try:
-        _delete(call, key, query, {**bypass, fields.BACKEND_RESTORE_VERSION: "true"})
+        _delete(call, key, query, {**bypass, **conditions, fields.BACKEND_RESTORE_VERSION: "true"})
     except S3Error as error:
         if error.code == "AccessDenied" and fields.TRANSIENT_S3_LOCK in head.headers:
             raise locked_error()

@@ -15,6 +15,7 @@ from swift.base.timestamp import http_date
 from swift.http import fields
 from swift.http.conditional import parse_http_date
 from swift.http.headers import HeaderMap, has_control_characters, utf8_value
+from swift.middleware.versioned_writes.names import ARCHIVED_NULL
 from swift.policy.policy import Policies
 from swift.s3.errors import S3Error
 
@@ -297,6 +298,16 @@ def row_etag(row: JsonObject) -> str:
     return etag.partition(";")[0]
 
 
+def s3_version_id(headers: HeaderMap) -> str:
+    """Return the id of a response's version; ``null`` for an archived object from before versioning."""
+    return "null" if fields.SYSMETA_VERSIONS_NULL in headers else headers.get("x-object-version-id", "")
+
+
+def row_version_id(row: JsonObject) -> str:
+    """Return the id of a row's version."""
+    return "null" if ARCHIVED_NULL in row else str(row.get("version_id", "null"))
+
+
 def to_s3_headers(headers: HeaderMap) -> HeaderMap:
     """Return the headers of a response about an object as S3's."""
     found: HeaderMap = {}
@@ -308,7 +319,7 @@ def to_s3_headers(headers: HeaderMap) -> HeaderMap:
                 value
             )
         elif name == "x-object-version-id":
-            found["x-amz-version-id"] = value
+            found["x-amz-version-id"] = s3_version_id(headers)
         elif name == "x-parts-count" and is_multipart(headers):
             found["x-amz-mp-parts-count"] = value
         elif name == fields.SYSMETA_S3_REDIRECT:

@@ -42,7 +42,14 @@ from swift.s3.api.listing import (
     row_name,
     user_element,
 )
-from swift.s3.api.metadata import EMPTY_MD5, row_etag, row_parameters, row_storage_class, to_swift_headers
+from swift.s3.api.metadata import (
+    EMPTY_MD5,
+    row_etag,
+    row_parameters,
+    row_storage_class,
+    s3_version_id,
+    to_swift_headers,
+)
 from swift.s3.api.objectlock import (
     LOCK_CONFIGURATION,
     REQUESTED_LOCK_METADATA,
@@ -77,7 +84,6 @@ from swift.s3.api.uploadstate import (
 )
 from swift.s3.api.writes import (
     expiry_headers,
-    parse_write_conditions,
     part_checksum_elements,
     redirect_headers,
     tagging_headers,
@@ -201,7 +207,6 @@ def _parse_requested_checksum(headers: HeaderMap) -> RequestedChecksum | None:
 def abort_upload(call: Call) -> Response:
     """AbortMultipartUpload: deletes the marker first, unless the upload completes (decision 0020)."""
     require_multipart(call)
-    parse_write_conditions(call.headers)
     upload_id = parse_upload_id(call)
     state = _end_open_upload(call, upload_id)
     # An interrupted proxy of an earlier version may have left the marker of a complete upload.
@@ -319,7 +324,7 @@ def _copy_part(
         value[requested.algorithm.element] = upload.checksum
     response_headers = encryption_response_headers(call)
     if "x-object-version-id" in found.headers:
-        response_headers["x-amz-copy-source-version-id"] = found.headers["x-object-version-id"]
+        response_headers["x-amz-copy-source-version-id"] = s3_version_id(found.headers)
     return xml_response(COPY_PART_RESULT, value, headers=response_headers)
 
 

@@ -35,6 +35,7 @@ from swift.s3.api.metadata import (
     object_storage_class,
     parse_range,
     parse_read_headers,
+    s3_version_id,
     to_s3_headers,
     to_swift_headers,
 )
@@ -398,15 +399,15 @@ def _head_newest(call: Call) -> HeaderMap:
 
 
 def _version_headers(headers: HeaderMap) -> HeaderMap:
-    version = headers.get("x-object-version-id")
+    version = s3_version_id(headers)
     return {"x-amz-version-id": version} if version else {}
 
 
 def _replace_tags(call: Call, text: str) -> HeaderMap:
     """Replace the tags and return the response headers about the version."""
-    requested = call.params.get("versionId", "null")
+    found = _head_newest(call) if "versionId" in call.params else {}
+    requested = found.get("x-object-version-id", "null")
     if requested != "null":
-        found = _head_newest(call)
         current = call.session.head(call.bucket, call.key).headers.get("x-object-version-id")
         if current != requested:
             # Only privileged requests reach it, so the caller's right is checked here.

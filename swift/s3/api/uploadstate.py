@@ -519,7 +519,8 @@ def list_page(
     for name, text in limits.items():
         if text:
             query += f"&{name}={quote(text, safe='', errors='surrogateescape')}"
-    with client.request("GET", path, query=query, accept=(2, 404)) as response:
+    headers: HeaderMap = {fields.BACKEND_FIND_ARCHIVED_NULL: "true"} if flags else {}
+    with client.request("GET", path, headers, query=query, accept=(2, 404)) as response:
         body = response.read_body() if response.status == 200 else b""
     rows: list[JsonObject] = json.loads(body) if body else []
     return rows

@@ -122,6 +122,18 @@ _UNSUPPORTED_CONDITIONS = (
 )
 
 
+#: Changes that evaluate conditions, or refuse those that they do not support.
+CONDITIONAL_OPERATIONS = frozenset(("PutObject", "CopyObject", "CompleteMultipartUpload", "DeleteObject"))
+
+
+def refuse_conditions(request: Request) -> None:
+    """Raise ``S3Error`` for a condition of a change that does not evaluate any."""
+    if request.method not in ("GET", "HEAD", "OPTIONS"):
+        for name in ("if-match", "if-none-match", *_UNSUPPORTED_CONDITIONS):
+            if name in request.headers:
+                raise S3Error("NotImplemented", details={"Header": name})
+
+
 def parse_write_conditions(headers: HeaderMap) -> HeaderMap:
     """Return If-Match and If-None-Match of a write; raise ``S3Error`` for other conditions."""
     found: HeaderMap = {n: headers[n] for n in ("if-match", "if-none-match") if n in headers}
