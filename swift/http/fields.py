@@ -196,6 +196,9 @@ SYSMETA_S3_OBJECT_ACL = _declare_object_header("acl", "The ACL of an object.", _
 SYSMETA_S3_UPLOAD_ACL = _declare_object_header(
     "tmpacl", "The ACL that the object of an upload will have.", _JSON
 )
+SYSMETA_S3_UPLOAD_HEADERS = _declare_object_header(
+    "upload-headers", "The headers of CreateMultipartUpload that policies may ask for (ours).", _JSON
+)
 SYSMETA_S3_REDIRECT = _declare_object_header(
     "redirect-location", "Target to which a bucket's web site redirects requests for the object (ours)."
 )

@@ -345,7 +345,11 @@ def _make_decision(
 def _object_metadata(marker: Mapping[str, str]) -> HeaderMap:
     """Return the metadata that an object takes from its upload's marker."""
     kept = ("cache-control", "content-disposition", "content-encoding", "content-language", "expires")
-    also = (fields.TRANSIENT_S3_TAGGING, fields.SYSMETA_S3_REDIRECT)
+    also = (
+        fields.TRANSIENT_S3_TAGGING,
+        fields.SYSMETA_S3_REDIRECT,
+        fields.SYSMETA_S3_UPLOAD_HEADERS,
+    )
     found = {
         name: value
         for name, value in marker.items()

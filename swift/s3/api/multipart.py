@@ -95,6 +95,7 @@ from swift.s3.api.writes import (
 from swift.s3.errors import S3Error
 from swift.s3.names import segments_container
 from swift.s3.policy.authorize import new_object_acl_headers
+from swift.s3.policy.context import upload_headers_metadata
 from swift.s3.xml import Group, RepeatedGroup, Text, Value
 
 CREATE_RESULT = Group("InitiateMultipartUploadResult", Text("Bucket"), Text("Key"), Text("UploadId"))
@@ -154,6 +155,7 @@ def create_upload(call: Call) -> Response:
     stored = to_swift_headers(headers)
     stored.update(redirect_headers(headers), **key_metadata)
     stored.update(tagging_headers(headers), **new_object_acl_headers(call, name=fields.SYSMETA_S3_UPLOAD_ACL))
+    stored.update(upload_headers_metadata(headers))
     lock = parse_requested_lock(headers)
     if lock is not None:
         require_lockable(call, LOCK_CONFIGURATION)
