@@ -294,7 +294,8 @@ class S3Api(Filter):
         handler = HANDLERS.get(endpoint.operation.name)
         if handler is None:
             session.identify()
-            raise S3Error("NotImplemented", details={"Operation": endpoint.operation.name})
+            name = endpoint.operation.name
+            raise S3Error("NotImplemented", f"{name} is not implemented.", details={"Operation": name})
         try:
             return handler(authorize(call))
         except S3Error as error:

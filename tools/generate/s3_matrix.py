@@ -123,7 +123,9 @@ another account, put the account before it: `/AUTH_other:bucket/key`. The page
   128 KiB only if the rule has a condition on size. Data that overwritten objects leave in other classes is
   deleted within two weeks. An unknown class gets `InvalidStorageClass`. No class needs a restore before
   objects can be read.
-- **Replication** of buckets is not supported: requests and headers for it get `501`.
+- **Settings that are not supported** (replication, analytics, metrics, intelligent tiering, ABAC) read as
+  never set: lists are empty, and one setting does not exist. Requests that set one get `501`, and so do
+  headers for replication.
 - **Differences from OpenStack Swift's s3api** are listed with their reasons in
   `test/functional/api_differences_s3.py`, which is compared with recorded responses. The following is
   stricter or different here:
