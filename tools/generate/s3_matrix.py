@@ -66,6 +66,8 @@ another account, put the account before it: `/AUTH_other:bucket/key`. The page
 - **Changes of metadata** (PutObjectAcl, PutObjectTagging, DeleteObjectTagging) apply to the version of the
   object that the server has read. If the object is overwritten at the same time, the response is
   `409 OperationAborted`. Of two concurrent changes of metadata the later one takes effect.
+- **Times** of objects are rounded down to seconds, in listings, headers and results of copies. Conditions on
+  dates compare these times. Swift's API rounds up, so its `Last-Modified` may be a second later.
 - **Concurrent writes.** If a write is overtaken by a later write, it gets `200` with the ETag of its own
   bytes. If the stored object has a timestamp ahead of the proxy's clock, nothing is stored and the response
   is `503 ServiceUnavailable`, which SDKs retry. Clients of Swift's API get `202` in both cases.

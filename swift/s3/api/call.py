@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 from urllib.parse import quote
 
 from swift import green
@@ -200,16 +199,16 @@ def invalid_argument(name: str, value: str, text: str | None = None) -> S3Error:
 
 
 def iso_time(seconds: float) -> str:
-    """Return ``2026-11-22T18:00:00.000Z``, rounded up to seconds as everywhere in the API."""
-    return time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(math.ceil(seconds)))
+    """Return ``2026-11-22T18:00:00.000Z``, rounded down to seconds as everywhere in the S3 API.
+
+    Rounded up as in Swift's API it would be in the future, and clients would skip fresh objects.
+    """
+    return time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(math.floor(seconds)))
 
 
 def iso_time_of_row(text: str) -> str:
     """Return the same for the ``last_modified`` of a listing row (``2026-11-22T18:00:00.123450``)."""
-    whole, _, fraction = text.partition(".")
-    if not fraction.strip("0"):
-        return f"{whole}.000Z"
-    return f"{(datetime.fromisoformat(whole) + timedelta(seconds=1)).isoformat()}.000Z"
+    return f"{text.partition('.')[0]}.000Z"
 
 
 # --- errors -------------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ from swift.base.entity import RESERVED, NotUTF8, decode_path
 from swift.base.timestamp import Timestamp
 from swift.gateway.subrequest import drained
 from swift.http import fields
-from swift.http.conditional import parse_http_date
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
 from swift.http.transform import as_request_body
@@ -24,7 +23,15 @@ from swift.s3.api.encryption import (
     encrypt_upload,
     encryption_response_headers,
 )
-from swift.s3.api.metadata import REDIRECT_HEADER, s3_version_id, to_swift_headers
+from swift.s3.api.metadata import (
+    REDIRECT_HEADER,
+    fails_if_modified_since,
+    fails_if_unmodified_since,
+    modified_second,
+    pop_date_conditions,
+    s3_version_id,
+    to_swift_headers,
+)
 from swift.s3.api.objectlock import lock_metadata
 from swift.s3.api.payload import S3Upload, VerifiedBody
 from swift.s3.api.placement import store_object
@@ -112,10 +119,16 @@ def open_source(call: Call, source: CopySource, byte_range: str | None = None) -
         require_permission(replace(call, session=session), acl, "READ")
         session = with_trusted_bucket(session, source.bucket)
     headers = {**parse_source_conditions(call.headers), "x-newest": "true"}
+    dates = pop_date_conditions(headers)
     if byte_range:
         headers["range"] = byte_range
     sub = session.subrequest("GET", source.bucket, source.key, headers=headers, query=source.query)
     response = session.send(sub)
+    if response.is_success and (
+        fails_if_unmodified_since(dates, response.headers) or fails_if_modified_since(dates, response.headers)
+    ):
+        drained(response)
+        raise S3Error("PreconditionFailed")
     if response.status in (200, 206):
         encrypted = EncryptedObject(session, source.bucket, source.key, source.query)
         decrypt_response(call, response, encrypted, CUSTOMER_SOURCE)
@@ -244,7 +257,7 @@ def _render_result(response: Response, upload: S3Upload) -> Value:
 
 def modified_time_of(response: Response) -> str:
     """Return the modification time of a response's object, in the format of documents."""
-    seconds = parse_http_date(response.headers.get("last-modified", ""))
+    seconds = modified_second(response.headers)
     return iso_time(float(seconds) if seconds is not None else Timestamp.now().seconds)
 
 

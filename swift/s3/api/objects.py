@@ -28,6 +28,7 @@ from swift.s3.api.encryption import (
 from swift.s3.api.metadata import (
     apply_response_overrides,
     fails_if_match,
+    fails_if_modified_since,
     fails_if_unmodified_since,
     is_multipart,
     metadata_for_post,
@@ -35,6 +36,7 @@ from swift.s3.api.metadata import (
     object_storage_class,
     parse_range,
     parse_read_headers,
+    pop_date_conditions,
     s3_version_id,
     to_s3_headers,
     to_swift_headers,
@@ -118,8 +120,9 @@ def read_object(call: Call) -> Response:
     except S3Error:
         authorize_read(call)
         raise
+    dates = pop_date_conditions(requested)
     call, response = open_object(call, requested, query)
-    failed_condition = _failed_condition(requested, response)
+    failed_condition = _failed_condition({**requested, **dates}, response)
     if failed_condition:
         drained(response)
         raise S3Error("PreconditionFailed", details={"Condition": failed_condition})
@@ -127,6 +130,11 @@ def read_object(call: Call) -> Response:
         drained(response)
         raise _read_error(call, response)
     swift_headers = response.headers
+    if response.is_success and fails_if_modified_since(dates, swift_headers):
+        drained(response)
+        for name in ("content-length", "content-range"):
+            swift_headers.pop(name, None)
+        response = Response(304, swift_headers)
     headers = to_s3_headers(swift_headers)
     headers.update(
         lock_headers(swift_headers),
@@ -145,7 +153,7 @@ def read_object(call: Call) -> Response:
             _respond_as_only_part(call, response, headers)
     response.headers = headers
     if call.request.method == "HEAD" and parse_range(call.headers) and response.status == 200:
-        modified_s = parse_http_date(headers.get("last-modified", ""))
+        modified_s = parse_http_date(swift_headers.get("last-modified", ""))
         if if_range_matches(
             requested, etag=client_etag(requested, swift_headers), last_modified_s=modified_s
         ):
@@ -154,11 +162,11 @@ def read_object(call: Call) -> Response:
 
 
 def _failed_condition(requested: HeaderMap, response: Response) -> str:
-    """Return the condition of a 304 that failed before the one that the storage nodes reported."""
-    if response.status != 304:
-        return ""
-    if fails_if_match(requested, response.headers):
+    """Return the condition that failed before the one that storage nodes reported, if they did."""
+    if response.status == 304 and fails_if_match(requested, response.headers):
         return "If-Match"
+    if response.status not in _READ_STATUSES:
+        return ""
     return "If-Unmodified-Since" if fails_if_unmodified_since(requested, response.headers) else ""
 
 
