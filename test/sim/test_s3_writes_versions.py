@@ -49,6 +49,17 @@ def test_a_delete_marker_is_reported_but_not_readable(versions):
     assert (answer.headers["x-amz-delete-marker"], answer.headers["x-amz-version-id"]) == ("true", marker)
 
 
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_a_key_whose_current_version_is_a_delete_marker_says_so(versions, method):
+    versions("PUT", "/bucket/key0", {}, b"other")
+    assert "x-amz-delete-marker" not in versions(method, "/bucket/ke").headers
+    marker = versions("DELETE", "/bucket/key").headers["x-amz-version-id"]
+    answer = versions(method, "/bucket/key")
+    assert answer.status == 404
+    assert answer.headers["x-amz-delete-marker"] == "true"
+    assert answer.headers["x-amz-version-id"] == marker
+
+
 def test_a_missing_bucket_is_reported_before_a_missing_key(s3):
     assert s3("GET", "/no-bucket/key?versionId=null").code in ("NoSuchBucket", "NoSuchVersion")
     assert s3("GET", "/bucket/nothing").code == "NoSuchKey"

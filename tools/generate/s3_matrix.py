@@ -88,7 +88,8 @@ another account, put the account before it: `/AUTH_other:bucket/key`. The page
   can expire objects by age, date, prefix, tags and size, and also noncurrent versions, delete markers and
   incomplete uploads, and can move objects and noncurrent versions to another storage class. The age counts
   from the last change of the object or of its tags. A bucket has up to 1,000 rules, which must have less
-  than 24,000 bytes when they are compressed.
+  than 24,000 bytes when they are compressed. For tests of clients `lifecycle_debug_interval` sets the seconds
+  of a day, in `[filter:s3api]` and in `s3-lifecycle.conf`, as `rgw_lc_debug_interval` of Ceph does.
 - **Inventories** are made by `swift-s3-lifecycle` too: CSV files and a manifest in AWS's format, daily or on
   Sundays (UTC), in a bucket of the same owner. The first one is made soon after the request. Available
   fields are those of listings: sizes, times, ETags, storage classes, versions. Other fields, ORC and Parquet

@@ -81,14 +81,14 @@ class CopySource(NamedTuple):
 def parse_copy_source(call: Call) -> CopySource:
     """Return the source that ``x-amz-copy-source`` names; raise ``S3Error``."""
     value = call.headers["x-amz-copy-source"]
-    path, _, query = value.partition("?")
+    raw_path, _, query = value.partition("?")
     version = ""
     if query:
         name, _, version = query.partition("=")
         if name != "versionId" or not version or "&" in version:
             raise invalid_argument("X-Amz-Copy-Source", value, "Unsupported copy source parameter.")
     try:
-        path = decode_path(path)
+        path, decoded = decode_path(raw_path), decode_path(raw_path.replace("+", "%20"))
     except NotUTF8:
         raise _invalid_source(value)
     bucket, _, key = path.removeprefix("/").partition("/")
@@ -100,7 +100,21 @@ def parse_copy_source(call: Call) -> CopySource:
         validate_version_id(version)
     if version and not call.features.versioning:
         raise S3Error("NotImplemented", "There is no object versioning here.")
-    return CopySource(bucket, key, version)
+    source = CopySource(bucket, key, version)
+    if decoded == path:
+        return source
+    # Some clients send "+" for a blank.
+    other = source._replace(key=decoded.removeprefix("/").partition("/")[2])
+    return other if not _has_source(call, source) and _has_source(call, other) else source
+
+
+def _has_source(call: Call, source: CopySource) -> bool:
+    """Return True if a source exists and may be read."""
+    try:
+        session = authorize_source(call, source.bucket, source.key, source.version)
+        return session.head(source.bucket, source.key, query=source.query).is_success
+    except S3Error:
+        return False
 
 
 def _invalid_source(value: str) -> S3Error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 
 from swift.base.digits import is_digits
 from swift.base.ranges import ByteRanges
@@ -25,7 +26,9 @@ from swift.s3.api.encryption import (
     encryption_response_headers,
     validate_object_key,
 )
+from swift.s3.api.listing import read_page
 from swift.s3.api.metadata import (
+    DELETE_MARKER_TYPE,
     apply_response_overrides,
     fails_if_match,
     fails_if_modified_since,
@@ -37,6 +40,7 @@ from swift.s3.api.metadata import (
     parse_range,
     parse_read_headers,
     pop_date_conditions,
+    row_version_id,
     s3_version_id,
     to_s3_headers,
     to_swift_headers,
@@ -74,7 +78,7 @@ from swift.s3.api.writes import (
     write_error,
     write_response_headers,
 )
-from swift.s3.auth.session import owner_sysmeta
+from swift.s3.auth.session import owner_sysmeta, with_trusted_bucket
 from swift.s3.config.lifecycle import expiration_headers
 from swift.s3.config.notifications import enqueue_event, etag_and_version
 from swift.s3.errors import S3Error, error_for_status
@@ -250,9 +254,24 @@ def _read_error(call: Call, response: Response) -> S3Error:
         return S3Error("InvalidPartNumber", details={"PartNumberRequested": call.params["partNumber"]})
     if status == 416:
         return S3Error("InvalidRange", details={"RangeRequested": call.headers.get("range", "")})
-    return (
-        read_error(call, response) if status in (400, 404) else error_for_status(status, conflict="BrokenMPU")
-    )
+    if status not in (400, 404):
+        return error_for_status(status, conflict="BrokenMPU")
+    error = read_error(call, response)
+    if error.code == "NoSuchKey":
+        error.headers.update(_delete_marker_headers(call))
+    return error
+
+
+def _delete_marker_headers(call: Call) -> HeaderMap:
+    """Return the headers about the delete marker that is the current version; none without one."""
+    if "versions-container" not in call.session.bucket_info(call.bucket).sysmeta:
+        return {}
+    trusted = replace(call, session=with_trusted_bucket(call.session, call.bucket))
+    page = read_page(trusted, call.bucket, 1, {"prefix": call.key}, flags="&versions=true")
+    newest = next((row for row in page.rows if row.get("name") == call.key), {})
+    if newest.get("content_type") != DELETE_MARKER_TYPE:
+        return {}
+    return {"x-amz-delete-marker": "true", "x-amz-version-id": row_version_id(newest)}
 
 
 def delete_object(call: Call) -> Response:
