@@ -10,7 +10,7 @@ from botocore.session import Session
 from swift.base.timestamp import Timestamp
 from swift.http.response import error_response
 from test.sim.test_s3_forms import form_of
-from test.support.s3_fixtures import Multipart
+from test.support.s3_fixtures import Multipart, interfere_before
 from test.support.sim import NODES, node_port
 
 BODY, LARGE = b"own bytes", b"own" * 40_000
@@ -102,6 +102,16 @@ def test_a_deletion_that_a_newer_write_overtook_has_happened_before_it(s3):
     assert answer.status == 204
     listed = s3("GET", "/bucket?versions").tree.iter("DeleteMarker")
     assert [marker.find("VersionId").text for marker in listed] == [answer.headers["x-amz-version-id"]]
+
+
+def test_a_large_object_that_is_replaced_before_its_deletion_is_no_error(s3):
+    upload = Multipart(s3)
+    upload.part(1, BODY)
+    assert upload.complete((1, BODY)).status == 200
+    # The deletion reads the manifest first.
+    interfere_before(s3, "GET", "/v1/AUTH_test/bucket/key", lambda: s3.sim("PUT", "/AUTH_test/bucket/key"))
+    assert s3("DELETE", "/bucket/key").status == 204
+    assert s3("GET", "/bucket/key").code == "NoSuchKey"
 
 
 @pytest.mark.parametrize(("headers", "status"), [({}, 204), ({"x-timestamp": "5"}, 409)])

@@ -53,7 +53,8 @@ another account, put the account before it: `/AUTH_other:bucket/key`. The page
 - **Multipart uploads.** A multipart object becomes visible as a whole. Its parts are stored in
   `<bucket>+segments`, as in OpenStack Swift, and the object expirer deletes them after the object. An upload
   is either completed or aborted, never both. Of concurrent requests one succeeds and the others get
-  `404 NoSuchUpload`; a repeated completion with the same parts gets the same response (decision 0020). A
+  `404 NoSuchUpload`; a repeated completion with the same parts, also at the same time, gets the same response
+  (decision 0020). A
   part that is uploaded again, or too late, never changes a completed object. Parts that a completion does
   not name are deleted. `swift-s3-lifecycle` deletes the parts of overwritten and expired objects,
   interrupted requests and deleted buckets after `orphan_age` (one week). If a primary is a node of OpenStack

@@ -70,19 +70,30 @@ def remove_object(
 
 
 def _remove_plain(call: Call, key: str, *, has_versions: bool, conditions: HeaderMap | None) -> None:
-    is_large = False
-    if call.features.multipart:
-        head = call.session.head(call.bucket, key)
-        is_large = is_manifest(head.headers)
-        if has_versions and head.headers.get("x-object-version-id", "null") != "null":
-            # Only a link is deleted.
-            is_large = False
+    is_large = _is_large_object(call, key, has_versions=has_versions)
     if is_large and conditions:
         parts = list_parts_of_object(call, key)
         _delete(call, key, "", conditions)
         _remove_parts(call, parts)
-    else:
+        return
+    try:
         _delete(call, key, _DELETE_PARTS_QUERY if is_large else "", conditions)
+    except S3Error as error:
+        if error.status != 400 or not is_large or _is_large_object(call, key, has_versions=has_versions):
+            raise
+        # An object without parts replaced it meanwhile.
+        _delete(call, key, "", conditions)
+
+
+def _is_large_object(call: Call, key: str, *, has_versions: bool) -> bool:
+    """Return True if parts must be deleted with an object."""
+    if not call.features.multipart:
+        return False
+    headers = call.session.head(call.bucket, key).headers
+    # Of a version only the link is deleted.
+    return is_manifest(headers) and not (
+        has_versions and headers.get("x-object-version-id", "null") != "null"
+    )
 
 
 def _delete(call: Call, key: str, query: str, conditions: HeaderMap | None = None) -> Response:
@@ -108,7 +119,7 @@ def _delete(call: Call, key: str, query: str, conditions: HeaderMap | None = Non
     if status == 409 and is_conditional:
         raise S3Error("ConditionalRequestConflict")
     if status not in (404, *range(200, 300)):
-        raise error_for_status(status, missing="NoSuchKey", conflict="OperationAborted")
+        raise error_for_status(status)
     return response
 
 
