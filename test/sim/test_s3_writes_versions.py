@@ -4,7 +4,9 @@ from hashlib import md5
 
 import pytest
 
+from swift.http import fields
 from swift.http.response import error_response
+from test.support.s3_fixtures import interfere_before
 
 
 @pytest.fixture
@@ -141,6 +143,25 @@ def test_an_archived_object_from_before_versioning_becomes_the_current_one_again
     assert archived("DELETE", "/bucket/key?versionId=null").status == 204
     assert archived("GET", "/bucket/key").status == 404
     assert archived.names("bucket") == ["key0"]
+
+
+def test_nodes_without_conditions_delete_the_version_null_too(versions):
+    versions.versioning("bucket", "Suspended")
+    versions("PUT", "/bucket/key", {}, b"plain")
+    versions.bottom.instead = lambda request: (
+        error_response(501) if fields.BACKEND_IF_PREDECESSOR in request.headers else None
+    )
+    assert versions("DELETE", "/bucket/key?versionId=null").status == 204
+    assert versions("GET", "/bucket/key").headers["x-amz-version-id"] == versions.second
+
+
+def test_the_version_null_that_is_archived_before_its_deletion_is_found_again(s3):
+    s3("PUT", "/bucket/key", {}, b"before")
+    s3.versioning("bucket", "Enabled")
+    interfere_before(s3, "DELETE", "/v1/AUTH_test/bucket/key", lambda: s3("PUT", "/bucket/key", {}, b"newer"))
+    assert s3("DELETE", "/bucket/key?versionId=null").status == 204
+    assert s3("GET", "/bucket/key").body == b"newer"
+    assert len(s3("GET", "/bucket?versions").texts("VersionId")) == 1
 
 
 def test_the_deletion_of_a_current_object_without_an_id_restores_the_newest_version(versions):

@@ -56,7 +56,7 @@ _LINK_ONLY_HEADERS = (
     *("x-delete-at", "x-delete-after", "if-none-match", "if-match"),
     fields.BACKEND_IF_PREDECESSOR,
 )
-_CONDITIONS = ("if-match", "if-none-match", fields.BACKEND_IF_PREDECESSOR)
+_CLIENT_CONDITIONS = ("if-match", "if-none-match")
 #: Responses to a change of the link that met a newer state.
 _OVERTAKEN = (("PUT", 202), ("DELETE", 409))
 #: Times that an overtaken change of the link is repeated.
@@ -264,13 +264,12 @@ class _ObjectRequest:
                 return self._delete_version(archived.version, archived.version.id)
             request.headers[fields.BACKEND_IF_PREDECESSOR] = state.stored
             response = self._forward(request)
-            if response.status == 501:
+            if response.status == 501 and not _has_client_condition(request):
                 # Nodes of OpenStack Swift support no conditions.
                 drained(response)
                 del request.headers[fields.BACKEND_IF_PREDECESSOR]
-                if _has_condition(request):
-                    return error_response(501)
                 response = self._forward(request)
+            request.headers.pop(fields.BACKEND_IF_PREDECESSOR, None)
             if response.is_success:
                 self._link.repair(
                     self._link.read(), None, self._put_restored_link, restores=True, outdates=False
@@ -706,7 +705,11 @@ class _HiddenVersionArchive(VersionArchive):
 
 def _has_condition(request: Request) -> bool:
     """Return True if a change depends on the present object."""
-    return not request.headers.keys().isdisjoint(_CONDITIONS)
+    return fields.BACKEND_IF_PREDECESSOR in request.headers or _has_client_condition(request)
+
+
+def _has_client_condition(request: Request) -> bool:
+    return not request.headers.keys().isdisjoint(_CLIENT_CONDITIONS)
 
 
 def _was_found(response: Response) -> bool:
