@@ -40,8 +40,9 @@ from swift.runtime.wsgi import Handle
 _PAGE_SIZE, _LATER_PAGE_SIZE = 20, 1000
 #: Changes of a link that other requests may undo before a repair gives up.
 _REPAIRS_MAX = 16
-#: Offsets between a state of a link and a repair of it; random, so that two repairs differ.
-_OFFSETS = 1 << 32
+#: Offsets between a state of a link and a change that follows from it. They are random: of two deletions with
+#: one timestamp an object server reports only the first to its container server. Links win over removals.
+_REMOVAL_OFFSETS, _LINK_OFFSETS = (1, 1 << 28), (1 << 28, 1 << 32)
 
 
 class LinkState(NamedTuple):
@@ -124,7 +125,7 @@ class VersionLink:
         """Delete the link unless it has changed since ``state``; raise ``HTTPError`` 503."""
         sub = self.make_request("DELETE", self._entity.path)
         if state.time is not None:
-            sub.headers["x-timestamp"] = state.time.above(1).internal
+            sub.headers["x-timestamp"] = state.time.above(random.randrange(*_REMOVAL_OFFSETS)).internal
         with open_response(self._forward, sub) as response:
             if not response.is_success and response.status not in (404, 409):
                 raise HTTPError(503)
@@ -161,7 +162,7 @@ class VersionLink:
                 if state.exists or is_outdated:
                     self.remove(state._replace(time=time))
                 return state._replace(exists=False, version=None)
-            put_link(target, (time or target.version.time).above(random.randrange(1, _OFFSETS)))
+            put_link(target, just_above(time or target.version.time))
             state = self.read()
         raise HTTPError(503)
 
@@ -217,6 +218,11 @@ class VersionLink:
             if len(rows) < count:
                 return
             marker, count = rows[-1]["name"], _LATER_PAGE_SIZE
+
+
+def just_above(time: Timestamp) -> Timestamp:
+    """Return a timestamp above the time of a link's state, other than those of concurrent requests."""
+    return time.above(random.randrange(*_LINK_OFFSETS))
 
 
 def link_timestamp(version: Version) -> Timestamp:

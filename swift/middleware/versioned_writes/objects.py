@@ -35,6 +35,7 @@ from swift.middleware.versioned_writes.links import (
     LinkState,
     StoredVersion,
     VersionLink,
+    just_above,
     parse_visible_version,
 )
 from swift.middleware.versioned_writes.names import (
@@ -397,7 +398,7 @@ class _ObjectRequest:
             if state.time is None or not self._link.is_newest(version, state):
                 break
             drained(response)
-            request.timestamp, request.body = state.time.above(1), BytesBody()
+            request.timestamp, request.body = just_above(state.time), BytesBody()
             response = self._forward(request)
         return response
 
