@@ -199,6 +199,8 @@ def _proxy_conf(plan: ClusterPlan) -> str:
     )
     if not plan.has_test_users:
         test_users = ""
+    # Requests without a signature reach public buckets of the user.
+    own = {"s3api": f"anonymous_account = AUTH_{account}\n"}
     access_key = f"s3_key_{plan.access_key} = {plan.user} {plan.secret_key}\n" if plan.access_key else ""
     return (
         _defaults(plan, plan.ip, plan.proxy_port, plan.metrics_port("proxy"), plan.proxy_workers)
@@ -220,7 +222,7 @@ memcache_max_connections = 32
 use = egg:swift#tempauth
 {_token_key()}user_{account}_{name} = {plan.key} .admin
 {test_users}{access_key}"""
-        + "".join(map(_plain_filter, dict.fromkeys(PIPELINE[:-1])))
+        + "".join(_plain_filter(name, own.get(name, "")) for name in dict.fromkeys(PIPELINE[:-1]))
     )
 
 
@@ -264,14 +266,14 @@ def _daemon_section(plan: ClusterPlan, name: str) -> str:
     return "".join((f"\n[{name}]\n", *(f"{key} = {value}\n" for key, value in options.items())))
 
 
-def _plain_filter(name: str) -> str:
-    """Return the section of a filter without options of this cluster.
+def _plain_filter(name: str, own: str = "") -> str:
+    """Return the section of a filter, with its ``own`` options of this cluster.
 
-    None for those that have one with such.
+    None for those that are written elsewhere.
     """
     if name in ("cache", "tempauth"):
         return ""
-    return f"\n[filter:{name}]\nuse = egg:swift#{name.replace('-', '_')}\n{_SWITCHES.get(name, '')}"
+    return f"\n[filter:{name}]\nuse = egg:swift#{name.replace('-', '_')}\n{_SWITCHES.get(name, '')}{own}"
 
 
 def _token_key() -> str:

@@ -196,6 +196,9 @@ SYSMETA_S3_OBJECT_ACL = _declare_object_header("acl", "The ACL of an object.", _
 SYSMETA_S3_UPLOAD_ACL = _declare_object_header(
     "tmpacl", "The ACL that the object of an upload will have.", _JSON
 )
+SYSMETA_S3_UPLOAD_HEADERS = _declare_object_header(
+    "upload-headers", "The headers of CreateMultipartUpload that policies may ask for (ours).", _JSON
+)
 SYSMETA_S3_REDIRECT = _declare_object_header(
     "redirect-location", "Target to which a bucket's web site redirects requests for the object (ours)."
 )
@@ -235,6 +238,18 @@ BACKEND_LOOSE_LINK = _declare_header(
     _FLAG,
     _INSIDE,
     "A link to a version may lead to another ETag (ours).",
+)
+BACKEND_FIND_ARCHIVED_NULL = _declare_header(
+    "x-backend-find-archived-null",
+    _FLAG,
+    _INSIDE,
+    "The version null is also an object from before versioning that was archived (ours).",
+)
+BACKEND_RESTORE_VERSION = _declare_header(
+    "x-backend-restore-version",
+    _FLAG,
+    _INSIDE,
+    "The deletion of a version makes the newest remaining one the current one (ours).",
 )
 
 
@@ -281,6 +296,12 @@ SYSMETA_ALLOW_RESERVED_NAMES = _declare_header(
     _FLAG,
     _STORED,
     "The link may lead to a reserved name.",
+)
+SYSMETA_VERSIONS_NULL = _declare_header(
+    "x-object-sysmeta-versions-null",
+    _FLAG,
+    _STORED,
+    "An archived object from before versioning, for the S3 API the version null (ours).",
 )
 SYSMETA_VERSIONS_SYMLINK = _declare_header(
     "x-object-sysmeta-versions-symlink",

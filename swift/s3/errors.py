@@ -91,6 +91,7 @@ _ERROR_TABLE = """\
 404 NoSuchBucket The specified bucket does not exist.
 404 NoSuchBucketPolicy The bucket policy does not exist.
 404 NoSuchCORSConfiguration The CORS configuration does not exist
+404 ReplicationConfigurationNotFoundError The replication configuration was not found.
 404 NoSuchConfiguration The specified configuration does not exist.
 404 NoSuchKey The specified key does not exist.
 404 NoSuchLifecycleConfiguration The lifecycle configuration does not exist.
@@ -182,6 +183,7 @@ _CODE_OF_STATUS = {
     429: "SlowDown",
     498: "SlowDown",
     499: "RequestTimeout",
+    501: "NotImplemented",
     503: "ServiceUnavailable",
     507: "ServiceUnavailable",
 }

@@ -35,6 +35,7 @@ from swift.s3.api.forms import is_form
 from swift.s3.api.metadata import StorageClasses, parse_storage_classes
 from swift.s3.api.payload import validate_body_headers
 from swift.s3.api.router import OPERATIONS, Endpoint, route
+from swift.s3.api.writes import CONDITIONAL_OPERATIONS, refuse_conditions
 from swift.s3.auth.claim import anonymous_claim
 from swift.s3.auth.identify import claim_from_request, is_signed
 from swift.s3.auth.session import KnownAccounts, Session
@@ -281,6 +282,8 @@ class S3Api(Filter):
             request.env.setdefault(environkeys.S3_CALL, {})["operation"] = endpoint.operation.name
             self._validate_names(target, endpoint)
             validate_body_headers(request.headers, session.claim)
+            if endpoint.operation.name not in CONDITIONAL_OPERATIONS:
+                refuse_conditions(request)
             if session.is_anonymous and not target.bucket:
                 raise S3Error("AccessDenied")
         except S3Error:
@@ -291,7 +294,8 @@ class S3Api(Filter):
         handler = HANDLERS.get(endpoint.operation.name)
         if handler is None:
             session.identify()
-            raise S3Error("NotImplemented", details={"Operation": endpoint.operation.name})
+            name = endpoint.operation.name
+            raise S3Error("NotImplemented", f"{name} is not implemented.", details={"Operation": name})
         try:
             return handler(authorize(call))
         except S3Error as error:

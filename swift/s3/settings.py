@@ -35,6 +35,12 @@ class S3Settings(Settings):
     storage_classes: tuple[str, ...] = option(
         (), "Storage classes and their policies, as STANDARD:gold, STANDARD_IA:ec; several may have one."
     )
+    lifecycle_debug_interval: int = option(
+        0,
+        "Seconds that the days of lifecycle rules have, for tests of clients; 0: days. The same as in "
+        "s3-lifecycle.conf.",
+        kind=COUNT,
+    )
     accept_aes256: bool = option(
         False,
         "Answer requests for AES256 (SSE-S3) as if a filter encrypted: for devices that are encrypted below "

@@ -87,6 +87,9 @@ _EXPLAINED = {
         (204, f"HEAD {A}/xa [] "),
         (200, f"GET {A}/%00versions%00xa?"),
     ),
+    "a name that leaves no room for ids can be deleted": tuple(
+        (404, f"DELETE {A}/la/{letter * 99}") for letter in "xy"
+    ),
     "one version is the latest": ((200, f"GET {A}/ra?versions&format=json"),),
     "a large object that was restored is listed as one": ((200, f"GET {A}/kslo?format=json"),),
     "a link has no body": ((400, f"PUT {A}/kln/bad [('X-Symlink-Target', 'klt/t')]"),),

@@ -23,6 +23,7 @@ DIFFERENT = {
     "GET /kept/k?versionId=odd": (400, "as AWS: InvalidArgument"),
     "GET /kept/k?versionId=1000000000.00000": (404, "as AWS: NoSuchVersion"),
     "GET /kept/k?versionId=<marker>": (405, "as AWS"),
+    "GET /kept/k []": (404, "as AWS: the delete marker is told"),
     "DELETE /kept/k?versionId=<": (204, "as AWS: the version that went is told, not the one that came back"),
     "PUT /shared?acl ['x-amz-acl: p": (200, "no Location is told of an ACL"),
     "PUT /shared?acl ['x-amz-acl: b": (200, "no Location is told of an ACL"),
@@ -204,6 +205,14 @@ DIFFERENT = {
     **{
         f"{method} /more/head?versioning": (501, "a key has no versioning")
         for method in ("GET", "HEAD", "DELETE", "POST")
+    },
+    **{
+        f"{request} ['x-amz-acl: {name}'": (400, "the canned ACL is named")
+        for request, name in (
+            *(("POST /more/odd?uploads", "odd"), ("PUT /more/to", "odd"), ("PUT /more-odd", "odd")),
+            *(("PUT /more/acl", name) for name in ("", "PRIVATE", "odd")),
+            *(("PUT /more-none", ""), ("PUT /more-private", "PRIVATE")),
+        )
     },
     # the rest
     "POST /more?delete ['Content-MD5: 2plk": (200, "a key that is too long is told"),

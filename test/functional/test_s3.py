@@ -2,8 +2,10 @@
 
 import io
 import socket
+import time
 import zlib
 from base64 import b64decode, b64encode
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from hashlib import md5
 
@@ -629,3 +631,51 @@ def test_a_new_cluster_serves_the_default_requests_of_clients(s3, bucket):
     assert "StorageClass" not in s3.head_object(Bucket=bucket, Key="k")
     wanted = {"Bucket": bucket, "Key": "k", "ObjectAttributes": ["StorageClass"]}
     assert s3.get_object_attributes(**wanted)["StorageClass"] == "STANDARD"
+
+
+# --- emptying versioned buckets -----------------------------------------------------------------------
+
+KEYS_TO_EMPTY, VERSIONS_OF_EACH = 24, 3
+
+
+def _versions_of(s3, bucket):
+    pages = s3.get_paginator("list_object_versions").paginate(Bucket=bucket)
+    rows = [row for page in pages for kind in ("Versions", "DeleteMarkers") for row in page.get(kind, ())]
+    return [{"Key": row["Key"], "VersionId": row["VersionId"]} for row in rows]
+
+
+@pytest.mark.parametrize("way", ["many", "single"])
+def test_a_versioned_bucket_is_emptied_by_concurrent_deletions(s3, bucket, way):
+    """One request for all versions, the newest first; and three clients that delete one after another."""
+    s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
+    for number in range(KEYS_TO_EMPTY * VERSIONS_OF_EACH):
+        s3.put_object(Bucket=bucket, Key=f"k{number % KEYS_TO_EMPTY}", Body=f"{number}".encode())
+    found = _versions_of(s3, bucket)
+    assert len(found) == KEYS_TO_EMPTY * VERSIONS_OF_EACH
+    if way == "many":
+        answer = s3.delete_objects(Bucket=bucket, Delete={"Objects": found})
+        assert len(answer["Deleted"]) == len(found), answer.get("Errors")
+    else:
+        with ThreadPoolExecutor(3) as pool:
+            answers = list(pool.map(lambda version: s3.delete_object(Bucket=bucket, **version), found))
+        assert len(answers) == len(found)
+    # One replica of a listing may get a row a moment after the request.
+    give_up = time.monotonic() + 10
+    while (found := s3.list_objects_v2(Bucket=bucket))["KeyCount"] and time.monotonic() < give_up:
+        time.sleep(0.1)
+    assert found["KeyCount"] == 0, [(row["Key"], row["LastModified"]) for row in found["Contents"]]
+    assert _versions_of(s3, bucket) == []
+    s3.delete_bucket(Bucket=bucket)
+
+
+def test_racing_deletions_and_uploads_of_one_key_all_succeed(s3, bucket):
+    s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
+
+    def race(number):
+        if number % 2:
+            return s3.put_object(Bucket=bucket, Key="k", Body=b"x")["VersionId"]
+        return s3.delete_object(Bucket=bucket, Key="k")["VersionId"]
+
+    with ThreadPoolExecutor(8) as pool:
+        made = set(pool.map(race, range(80)))
+    assert {version["VersionId"] for version in _versions_of(s3, bucket)} == made

@@ -10,7 +10,8 @@ from botocore.session import Session
 from swift.base.timestamp import Timestamp
 from swift.http.response import error_response
 from test.sim.test_s3_forms import form_of
-from test.support.s3_fixtures import Multipart
+from test.support.s3_fixtures import Multipart, interfere_before
+from test.support.sim import NODES, node_port
 
 BODY, LARGE = b"own bytes", b"own" * 40_000
 #: Distance of the newer state's timestamp from the present, seconds.
@@ -18,16 +19,21 @@ OVERTAKEN_S, AHEAD_S = 0.0, 30.0
 SOURCE = {"x-amz-copy-source": "/bucket/source"}
 
 
-def meet(s3, name, off_s, *, reads=True):
-    """Let the next PUT of an object whose name ends with ``name`` get 202; ``reads`` its body or not."""
+def meet(s3, name, off_s, *, reads=True, method="PUT"):
+    """Let the next change of an object whose name ends with ``name`` meet a newer state.
+
+    ``reads`` the body of a PUT or not.
+    """
     left = [name]
 
     def instead(request):
-        if not left or request.method != "PUT" or not request.raw_path.endswith(name):
+        if not left or request.method != method or not request.raw_path.endswith(name):
             return None
         left.pop()
         newer = {"x-timestamp": Timestamp(time.time() + off_s).internal}
         assert s3.sim("PUT", request.raw_path.removeprefix("/v1"), newer, b"newer").status == 201
+        if method == "DELETE":
+            return error_response(409)
         if not reads:
             return error_response(202)
         return error_response(202, headers={"etag": md5(request.body.read()).hexdigest()})
@@ -86,6 +92,43 @@ def test_a_write_older_than_a_state_from_the_future_is_a_retryable_error(s3, nam
     # A copy's status is sent before its end is known.
     assert answer.code == "ServiceUnavailable" and answer.status in (200, 503)
     assert "ahead of this server's clock" in answer.texts("Message")[0]
+
+
+def test_a_deletion_that_a_newer_write_overtook_has_happened_before_it(s3):
+    s3.versioning("bucket", "Enabled")
+    s3("PUT", "/bucket/key", {}, BODY)
+    meet(s3, "/bucket/key", OVERTAKEN_S, method="DELETE")
+    answer = s3("DELETE", "/bucket/key")
+    assert answer.status == 204
+    listed = s3("GET", "/bucket?versions").tree.iter("DeleteMarker")
+    assert [marker.find("VersionId").text for marker in listed] == [answer.headers["x-amz-version-id"]]
+
+
+def test_a_large_object_that_is_replaced_before_its_deletion_is_no_error(s3):
+    upload = Multipart(s3)
+    upload.part(1, BODY)
+    assert upload.complete((1, BODY)).status == 200
+    # The deletion reads the manifest first.
+    interfere_before(s3, "GET", "/v1/AUTH_test/bucket/key", lambda: s3.sim("PUT", "/AUTH_test/bucket/key"))
+    assert s3("DELETE", "/bucket/key").status == 204
+    assert s3("GET", "/bucket/key").code == "NoSuchKey"
+
+
+@pytest.mark.parametrize(("headers", "status"), [({}, 204), ({"x-timestamp": "5"}, 409)])
+def test_only_a_dated_deletion_learns_that_something_newer_is_there(sim, headers, status):
+    sim("PUT", "/a/c/o", {}, BODY)
+    sim.faults.answers.update((node_port("object", number), 409) for number in range(1, NODES + 1))
+    assert sim("DELETE", "/a/c/o", headers).status == status
+
+
+def test_a_deletion_older_than_a_state_from_the_future_is_a_retryable_error(s3):
+    """It leaves no delete marker, for a later one would be another."""
+    s3.versioning("bucket", "Enabled")
+    version = s3("PUT", "/bucket/key", {}, BODY).headers["x-amz-version-id"]
+    meet(s3, "/bucket/key", AHEAD_S, method="DELETE")
+    assert s3("DELETE", "/bucket/key").code == "ServiceUnavailable"
+    assert s3("GET", "/bucket?versions").texts("VersionId").count(version) == 1
+    assert not s3("GET", "/bucket?versions").texts("DeleteMarker")
 
 
 def test_an_unread_body_must_match_its_announced_checksum(s3):

@@ -1,7 +1,13 @@
 """Buckets: creation, HEAD and deletion."""
 
+import time
+from urllib.parse import quote
+
 import pytest
 
+from swift.base.timestamp import Timestamp
+from swift.http.response import error_response
+from swift.middleware.versioned_writes.names import Version
 from test.support.s3_fixtures import Multipart
 
 
@@ -87,3 +93,41 @@ def test_an_interrupted_deletion_is_completed_by_the_next(s3):
     assert s3.sim("DELETE", "/AUTH_test/bucket").status == 204
     assert s3("DELETE", "/bucket").code == "NoSuchBucket"
     assert s3.sim("HEAD", "/AUTH_test/bucket+segments").status == 404
+
+
+@pytest.mark.parametrize("method", ["HEAD", "DELETE"])
+@pytest.mark.parametrize("is_versioned", [False, True])
+def test_a_bucket_is_deleted_though_a_replica_of_its_listing_is_behind(s3, method, is_versioned):
+    if is_versioned:
+        s3.versioning("bucket", "Enabled")
+    left = [1, 2]
+
+    def instead(request):
+        name = "%00versions%00bucket" if is_versioned and method == "HEAD" else "bucket"
+        if not left or (request.method, request.raw_path) != (method, f"/v1/AUTH_test/{name}"):
+            return None
+        left.pop()
+        if method == "DELETE":
+            return error_response(409)
+        response = s3.sim.app.handle(request)
+        response.headers["x-container-object-count"] = "1"
+        return response
+
+    s3.bottom.instead = instead
+    assert s3("DELETE", "/bucket").status == 204
+    assert not left
+
+
+@pytest.mark.parametrize("what", ["object", "version", "delete marker", "dangling link"])
+def test_a_bucket_with_anything_in_it_is_not_empty_at_once(s3, what):
+    s3.versioning("bucket", "Suspended" if what == "object" else "Enabled")
+    version = s3("PUT", "/bucket/key", {}, b"x").headers.get("x-amz-version-id")
+    if what == "delete marker":
+        s3("DELETE", "/bucket/key")
+        assert s3("DELETE", f"/bucket/key?versionId={version}").status == 204
+    if what == "dangling link":
+        path = f"/AUTH_test/%00versions%00bucket/{quote(Version('key', Timestamp(version)).name)}"
+        assert s3.sim("DELETE", path, {"x-backend-allow-reserved-names": "true"}).status == 204
+    began_s = time.monotonic()
+    assert s3("DELETE", "/bucket").code == "BucketNotEmpty"
+    assert time.monotonic() - began_s < 1

@@ -95,6 +95,18 @@ def test_keys_are_returned_as_they_were_sent(s3):
     assert s3.names("bucket") == []
 
 
+def test_the_etag_of_a_version_is_a_condition_too(full):
+    full.versioning("bucket", "Enabled")
+    version = full("PUT", "/bucket/a", {}, b"new").headers["x-amz-version-id"]
+    named_version = f"<VersionId>{version}</VersionId>"
+    answer = delete(full, named("a", more=f"{named_version}<ETag>x</ETag>"))
+    assert answer.texts("Code") == ["PreconditionFailed"]
+    assert full("GET", f"/bucket/a?versionId={version}").body == b"new"
+    answer = delete(full, named("a", more=f"{named_version}<ETag>{md5(b'new').hexdigest()}</ETag>"))
+    assert answer.texts("Code") == []
+    assert full("GET", f"/bucket/a?versionId={version}").code == "NoSuchVersion"
+
+
 def test_versions_are_deleted_by_id_and_markers_reported(full):
     full.versioning("bucket", "Enabled")
     [marker] = delete(full, named("a")).texts("DeleteMarkerVersionId")

@@ -1,9 +1,12 @@
 """The x-amz-expiration header of responses: date and rule."""
 
 import re
+import time
 from email.utils import parsedate_to_datetime
 
 import pytest
+
+from test.support.s3_fixtures import S3Cluster
 
 RULE = (
     "<LifecycleConfiguration><Rule><ID>a b/ü</ID><Status>Enabled</Status>"
@@ -52,3 +55,12 @@ def test_requests_for_a_version_return_no_expiration(ending):
 def test_no_expiration_is_returned_without_rules(s3):
     s3("PUT", "/bucket/logs/a", {}, b"x")
     assert shown(s3("GET", "/bucket/logs/a")) is None
+
+
+def test_days_can_be_short_for_tests_of_clients(sim):
+    s3 = S3Cluster(sim, lifecycle_debug_interval="10")
+    assert s3("PUT", "/bucket").status == 200
+    assert s3("PUT", "/bucket?lifecycle", {}, RULE.encode()).status == 200
+    found = shown(s3("PUT", "/bucket/logs/a", {}, b"x"))
+    ends = parsedate_to_datetime(re.search('expiry-date="([^"]+)"', found)[1]).timestamp()
+    assert time.time() + 25 < ends < time.time() + 45

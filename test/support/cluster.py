@@ -160,13 +160,14 @@ class LiveCluster:
                 "[DEFAULT]\n", "[DEFAULT]\nallowed_sync_hosts = 127.0.0.1:80\n", 1
             )
             conf.write_text(text)
+        proxy = self.plan.etc / "proxy-server.conf"
+        # The same.
+        proxy.write_text(re.sub(r"(?m)^anonymous_account = .*\n", "", proxy.read_text()))
         for node in self.plan.node_numbers() if self._tier else ():
             root, conf = self.plan.cache / f"tier{node}", self.plan.etc / "object-server" / f"{node}.conf"
             conf.write_text(f"{conf.read_text()}\n{tier_section(root / 'ssd', root / 'state')}")
         if any(self._filters):
-            conf = self.plan.etc / "proxy-server.conf"
-            conf.write_text(with_filters(conf.read_text(), *self._filters))
-        proxy = self.plan.etc / "proxy-server.conf"
+            proxy.write_text(with_filters(proxy.read_text(), *self._filters))
         for conf in (proxy, *self.plan.etc.glob("*-server/*.conf")) if self._defaults else ():
             conf.write_text(conf.read_text().replace("[DEFAULT]\n", f"[DEFAULT]\n{self._defaults}\n", 1))
         for node in self._packed_nodes:

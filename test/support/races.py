@@ -6,6 +6,7 @@ import json
 import math
 import random
 import time
+from base64 import b64encode
 from hashlib import md5
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -683,6 +684,164 @@ class Race:
                 yield f"the marker {path.obj} stays"
             if not is_marker and marker not in names and f"{path.container}/{path.obj}" not in needed:
                 yield f"the part {path.obj} stays"
+
+
+# --- versionraces -----------------------------------------------------------------------------------
+
+# Clients that race for the versions of objects over a ``MemoryStore``, and what must be true afterwards.
+
+
+class VersionRace:
+    """One history: a bucket with versions of few keys, and concurrent clients."""
+
+    def __init__(self, seed):
+        self.chance = random.Random(seed)
+        self.has_faults = False
+        self.store = MemoryStore()
+        sim = SimpleNamespace(
+            app=self.store,
+            policies=Policies([Policy(0, "gold", is_default=True)]),
+            hasher=PathHasher(b"", b"sim"),
+            cache=NoCache(),
+        )
+        self.s3 = S3Cluster(sim)
+        self.names = (f"op{n}" for n in itertools.count())
+        self.bodies = (f"body {n}".encode() for n in itertools.count())
+        self.history = []
+        #: (key, version id) → body, or None for a delete marker; of what clients know.
+        self.versions = {}
+        #: Versions whose deletion was requested.
+        self.deleted = set()
+        self.wrong = []
+        self.keys = ["key", "other"][: self.chance.choice((1, 1, 2))]
+        assert self.call("PUT", "/bucket").status == 200
+        for key in self.keys:
+            if self.chance.random() < 0.3:
+                self.versions[key, "null"] = next(self.bodies)
+                assert self.call("PUT", f"/bucket/{key}", self.versions[key, "null"]).status == 200
+        self.s3.versioning("bucket", "Enabled")
+
+    def call(self, method, target, body=b"", headers=None):
+        """Return the response to a signed request; repeat it as clients do while its outcome is unknown."""
+        while True:
+            name = next(self.names)
+            if self.has_faults and self.chance.random() < 0.25:
+                self.store.faults[name] = [self.chance.randrange(1, 12), self.chance.choice(FAULTS)]
+
+            def handle(request, name=name):
+                request.env["swift.trans_id"] = name
+                return self.s3.filter.handle(request)
+
+            try:
+                answer = _over(self.s3, SimpleNamespace(handle=handle))(method, target, headers, body)
+            except Crash:
+                self.history.append((method, target, "crash"))
+                continue
+            self.history.append((method, target, answer.status, answer.headers.get("x-amz-version-id")))
+            if not self.has_faults or (answer.status < 500 and b"ServiceUnavailable" not in answer.body):
+                return answer
+
+    def expect(self, answer, *statuses):
+        """Note an answer that no client may get."""
+        if answer.status not in statuses:
+            self.wrong.append(f"{answer}")
+
+    # what clients do
+
+    def put(self, key):
+        """Upload an object; a repeated upload may leave versions that no client knows."""
+        body = next(self.bodies)
+        answer = self.call("PUT", f"/bucket/{key}", body)
+        self.expect(answer, 200)
+        self.versions[key, answer.headers["x-amz-version-id"]] = body
+
+    def delete(self, key):
+        answer = self.call("DELETE", f"/bucket/{key}")
+        self.expect(answer, 204)
+        self.versions[key, answer.headers["x-amz-version-id"]] = None
+
+    def delete_version(self, key):
+        known = [version for name, version in self.versions if name == key]
+        if known:
+            version = self.chance.choice(known)
+            self.deleted.add((key, version))
+            self.expect(self.call("DELETE", f"/bucket/{key}?versionId={version}"), 204)
+
+    def delete_versions(self, _key):
+        """Delete many versions with one request, mostly the newest first."""
+        known = sorted(self.versions, reverse=True)
+        if self.chance.random() < 0.3:
+            self.chance.shuffle(known)
+        self.delete_all([version for version in known if self.chance.random() < 0.8])
+
+    def delete_all(self, found):
+        """Delete versions with one request."""
+        if not found:
+            return
+        self.deleted.update(found)
+        items = "".join(f"<Object><Key>{k}</Key><VersionId>{v}</VersionId></Object>" for k, v in found)
+        body = f"<Delete>{items}</Delete>".encode()
+        headers = {"content-md5": b64encode(md5(body).digest()).decode()}
+        answer = self.call("POST", "/bucket?delete", body, headers)
+        self.expect(answer, 200)
+        if answer.status == 200 and len(answer.texts("Deleted")) != len(found):
+            self.wrong.append(f"deletions fail: {answer.body}")
+
+    def listed(self):
+        """Return the listed versions: (key, version id), the newest of each key first."""
+        rows = [row for row in self.call("GET", "/bucket?versions").tree if row.find("VersionId") is not None]
+        return [(row.find("Key").text, row.find("VersionId").text) for row in rows]
+
+    def empty(self, _key):
+        self.delete_all(self.listed())
+
+    def client(self):
+        """Run some operations, one after another."""
+        kinds = (self.put, self.delete, *[self.delete_version] * 3, *[self.delete_versions] * 2, self.empty)
+        for _ in range(self.chance.randrange(1, 4)):
+            self.chance.choice(kinds)(self.chance.choice(self.keys))
+
+    def run(self):
+        """Run the whole history; return the violated invariants, in words."""
+        for key in self.keys:
+            for _ in range(self.chance.randrange(1, 5)):
+                self.chance.choice((self.put, self.put, self.put, self.delete))(key)
+        has_faults = self.has_faults = self.chance.random() < 0.4
+        self.store.chance = self.chance
+        green.gather([self.client] * self.chance.randrange(2, 5))
+        self.store.chance, self.has_faults = None, False
+        yield from self.wrong
+        yield from self._remaining(knows_all=not has_faults)
+        yield from self._emptied()
+
+    # what must be true
+
+    def _remaining(self, *, knows_all):
+        listed = self.listed()
+        for (key, version), body in self.versions.items():
+            read = self.call("GET", f"/bucket/{key}?versionId={version}")
+            if (key, version) not in self.deleted:
+                if (read.body if read.status == 200 else None) != body or (key, version) not in listed:
+                    yield f"version {version} of {key} is lost: {read}"
+            elif read.status != 404 or (key, version) in listed:
+                yield f"version {version} of {key} was deleted: {read}"
+        names = self.call("GET", "/bucket").texts("Key")
+        for key in self.keys:
+            answer = self.call("GET", f"/bucket/{key}")
+            if (answer.status == 200) != (key in names):
+                yield f"{key} is {'' if key in names else 'not '}listed: {answer}"
+            newest = next((version for name, version in listed if name == key), None)
+            body = self.versions.get((key, newest))
+            if knows_all and (answer.body if answer.status == 200 else None) != body:
+                yield f"the newest version of {key} is {newest}, {body}: {answer}"
+
+    def _emptied(self):
+        self.delete_all(self.listed())
+        if self.listed():
+            yield f"versions stay: {self.listed()}"
+        answer = self.call("DELETE", "/bucket")
+        if answer.status != 204:
+            yield f"the bucket is not empty: {answer} {self.store.objects}"
 
 
 def _now_s():

@@ -43,21 +43,32 @@ another account, put the account before it: `/AUTH_other:bucket/key`. The page
   `If-None-Match: *`. The store evaluates the condition and makes the change in one atomic step: of any
   number of concurrent clients at most one succeeds, even if nodes fail (decision 0011). Nodes of OpenStack
   Swift cannot guarantee this. If one of them is a primary of the object, a conditional write gets `501`. In
-  a versioned bucket the condition applies to the link to the current version.
+  a versioned bucket the condition applies to the link to the current version, and with `versionId` to that
+  version. Other changes refuse conditions with `501`.
+- **Versions.** The deletion of the current version makes the newest remaining version the current one.
+  Concurrent deletions and uploads of one key leave the newest remaining version. An object from before
+  versioning has the id `null`, also after later uploads. If versioning is suspended and enabled again, a key
+  may have several such versions: the id stands for the newest one of them. A deletion that a newer write
+  overtook gets `204` with the id of its delete marker.
 - **Multipart uploads.** A multipart object becomes visible as a whole. Its parts are stored in
   `<bucket>+segments`, as in OpenStack Swift, and the object expirer deletes them after the object. An upload
   is either completed or aborted, never both. Of concurrent requests one succeeds and the others get
-  `404 NoSuchUpload`; a repeated completion with the same parts gets the same response (decision 0020). A
+  `404 NoSuchUpload`; a repeated completion with the same parts, also at the same time, gets the same response
+  (decision 0020). A
   part that is uploaded again, or too late, never changes a completed object. Parts that a completion does
   not name are deleted. `swift-s3-lifecycle` deletes the parts of overwritten and expired objects,
   interrupted requests and deleted buckets after `orphan_age` (one week). If a primary is a node of OpenStack
   Swift, completions and aborts race as they do there.
 - **Part numbers and key lengths.** An upload has up to `max_upload_part_num` parts (`swift-aio`: 10,000). A
   key may have 973 bytes, or 956 if a part is uploaded again, because the names of parts are longer than the
-  key. Longer keys get `KeyTooLongError`; AWS accepts 1,024 bytes.
+  key. In a bucket with versioning a key may have 1,006 bytes, because the names of versions are longer.
+  Longer keys get `KeyTooLongError`; AWS accepts 1,024 bytes. A deletion of such a key deletes the object
+  from before versioning, without a delete marker.
 - **Changes of metadata** (PutObjectAcl, PutObjectTagging, DeleteObjectTagging) apply to the version of the
   object that the server has read. If the object is overwritten at the same time, the response is
   `409 OperationAborted`. Of two concurrent changes of metadata the later one takes effect.
+- **Times** of objects are rounded down to seconds, in listings, headers and results of copies. Conditions on
+  dates compare these times. Swift's API rounds up, so its `Last-Modified` may be a second later.
 - **Concurrent writes.** If a write is overtaken by a later write, it gets `200` with the ETag of its own
   bytes. If the stored object has a timestamp ahead of the proxy's clock, nothing is stored and the response
   is `503 ServiceUnavailable`, which SDKs retry. Clients of Swift's API get `202` in both cases.
@@ -78,7 +89,8 @@ another account, put the account before it: `/AUTH_other:bucket/key`. The page
   can expire objects by age, date, prefix, tags and size, and also noncurrent versions, delete markers and
   incomplete uploads, and can move objects and noncurrent versions to another storage class. The age counts
   from the last change of the object or of its tags. A bucket has up to 1,000 rules, which must have less
-  than 24,000 bytes when they are compressed.
+  than 24,000 bytes when they are compressed. For tests of clients `lifecycle_debug_interval` sets the seconds
+  of a day, in `[filter:s3api]` and in `s3-lifecycle.conf`, as `rgw_lc_debug_interval` of Ceph does.
 - **Inventories** are made by `swift-s3-lifecycle` too: CSV files and a manifest in AWS's format, daily or on
   Sundays (UTC), in a bucket of the same owner. The first one is made soon after the request. Available
   fields are those of listings: sizes, times, ETags, storage classes, versions. Other fields, ORC and Parquet
@@ -115,7 +127,9 @@ another account, put the account before it: `/AUTH_other:bucket/key`. The page
   128 KiB only if the rule has a condition on size. Data that overwritten objects leave in other classes is
   deleted within two weeks. An unknown class gets `InvalidStorageClass`. No class needs a restore before
   objects can be read.
-- **Replication** of buckets is not supported: requests and headers for it get `501`.
+- **Settings that are not supported** (replication, analytics, metrics, intelligent tiering, ABAC) read as
+  never set: lists are empty, and one setting does not exist. Requests that set one get `501`, and so do
+  headers for replication.
 - **Differences from OpenStack Swift's s3api** are listed with their reasons in
   `test/functional/api_differences_s3.py`, which is compared with recorded responses. The following is
   stricter or different here:

@@ -14,12 +14,12 @@ from urllib.parse import quote
 from swift.base.entity import Entity, EntityPath
 from swift.base.etag import unquote_etag
 from swift.base.timestamp import InvalidTimestamp, Timestamp
-from swift.gateway.subrequest import make_subrequest, open_response, preauthorise
+from swift.gateway.subrequest import drained, make_subrequest, open_response, preauthorise
 from swift.http import environkeys, fields
 from swift.http.body import RequestBody
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
-from swift.http.response import HTTPError, Response
+from swift.http.response import TEXT, HTTPError, Response
 from swift.http.transform import as_request_body
 from swift.http.validate import request_timestamp
 from swift.runtime.wsgi import Handle
@@ -53,8 +53,11 @@ class VersionArchive:
     #: Name of the filter in the access log lines of its requests.
     _source = SUBREQUEST_SOURCE
 
-    def __init__(self, forward: Handle, request: Request, entity: Entity, versions_container: str):
+    def __init__(
+        self, forward: Handle, request: Request, entity: Entity, versions_container: str, name_bytes_max: int
+    ):
         self._forward = forward
+        self._name_bytes_max = name_bytes_max
         self._request = request
         self._object_path = entity.path
         self._api_version = entity.version
@@ -67,6 +70,17 @@ class VersionArchive:
 
     def _version_path(self, timestamp: Timestamp) -> EntityPath:
         return self._versions_container._replace(obj=self._prefix + timestamp.internal)
+
+    def _archived_headers(self, headers: HeaderMap) -> HeaderMap:
+        """Return the headers of an archived object."""
+        return headers
+
+    def has_room(self) -> bool:
+        """Return True if the name of the object leaves room for the names of its versions."""
+        return self._fits(self._version_path(Timestamp.now()))
+
+    def _fits(self, path: EntityPath) -> bool:
+        return len(str(path.obj).encode("utf-8", "surrogateescape")) <= self._name_bytes_max
 
     def _is_archived(self, source: Response) -> bool:
         """Return True if the current object is a link to a version that is archived already."""
@@ -94,7 +108,7 @@ class VersionArchive:
         return preauthorise(sub)
 
     def archive_current(self) -> None:
-        """Copy the current object, if any, to the archive; raises ``HTTPError`` 412 or 503."""
+        """Copy the current object, if any, to the archive; raises ``HTTPError`` for the archive's refusal."""
         source = self._forward(
             self._make_request("GET", self._object_path, _STORED_OBJECT_QUERY, {"x-newest": "true"})
         )
@@ -109,16 +123,15 @@ class VersionArchive:
                 stamp = Timestamp(source.headers.get("x-timestamp"))
             except InvalidTimestamp:
                 raise HTTPError(503)
-            _check_put_status(self._copy_to(self._version_path(stamp), source, body))
+            self._check_put(self._copy_to(self._version_path(stamp), source, body))
 
     def put_delete_marker(self) -> None:
-        """Store a delete marker; raises ``HTTPError`` 400, 412 or 503."""
+        """Store a delete marker; raises ``HTTPError`` for the archive's refusal."""
         stamp = request_timestamp(self._request.headers)
         headers = {"content-type": DELETE_MARKER_TYPE, "content-length": "0"}
         sub = self._make_request("PUT", self._version_path(stamp), headers=headers)
         sub.env[environkeys.CONTENT_TYPE_OVERRIDDEN] = True
-        with open_response(self._forward, sub) as response:
-            _check_put_status(response.status)
+        self._check_put(self._forward(sub))
 
     def list_newest(self) -> list[ArchivedVersion]:
         """Return the newest versions, the newest first; raises ``HTTPError`` with the listing's status."""
@@ -148,7 +161,7 @@ class VersionArchive:
             if source.status == 404:
                 return False
             # 202: a newer object exists, so the version stays in the archive.
-            if not source.is_success or self._copy_to(self._object_path, source, body) != 201:
+            if not source.is_success or drained(self._copy_to(self._object_path, source, body)).status != 201:
                 raise HTTPError(503)
         self.delete_version(version)
         return True
@@ -170,14 +183,16 @@ class VersionArchive:
                 raise HTTPError(503)
             return response.is_success
 
-    def _copy_to(self, path: EntityPath, source: Response, body: RequestBody) -> int:
-        """Store the source's headers and body at ``path``; return the status."""
+    def _copy_to(self, path: EntityPath, source: Response, body: RequestBody) -> Response:
+        """Store the source's headers and body at ``path``; return the response."""
         headers = {
             name: value
             for name, value in source.headers.items()
             if name not in _RESPONSE_HEADERS and not name.startswith((fields.BACKEND, fields.SYSMETA_EC))
         }
         headers["etag"] = unquote_etag(source.headers.get("etag", ""))
+        if path.container == self._versions_container.container:
+            headers = self._archived_headers(headers)
         size = headers.get(fields.SYSMETA_SLO_SIZE)
         if size and "x-static-large-object" in headers:
             headers["content-type"] = f"{headers.get('content-type', '')};swift_bytes={size}"
@@ -187,12 +202,15 @@ class VersionArchive:
             headers["content-length"] = str(body.length)
         sub = self._make_request("PUT", path, headers=headers, body=body)
         sub.env[environkeys.CONTENT_TYPE_OVERRIDDEN] = True
-        with open_response(self._forward, sub) as response:
-            return response.status
+        return self._forward(sub)
 
-
-def _check_put_status(status: int) -> None:
-    """Raise ``HTTPError`` 412 when the archive refused a PUT, 503 when its result is unknown."""
-    if 200 <= status <= 299:
-        return
-    raise HTTPError(412 if 400 <= status < 500 else 503)
+    def _check_put(self, response: Response) -> None:
+        """Raise ``HTTPError`` for a PUT that the archive refused, 503 when its result is unknown."""
+        if 400 <= response.status < 500 and response.status != 404:
+            raise HTTPError.of(response)
+        drained(response)
+        if response.status == 404:
+            text = f"The container of versions, {self._versions_container.container}, does not exist."
+            raise HTTPError(412, text, content_type=TEXT)
+        if not response.is_success:
+            raise HTTPError(503)

@@ -25,6 +25,7 @@ from swift.middleware.versioned_writes.listing import (
     resolve_version_links,
 )
 from swift.middleware.versioned_writes.names import (
+    ARCHIVED_NULL,
     get_versions_container,
     hidden_container,
     quote_container_name,
@@ -170,7 +171,11 @@ class VersionedContainers:
         parameters |= {"limit": str(limit), "reverse": "on" if reverse else "off", "format": "json"}
         query = "&".join(f"{n}={quote(v, safe='', errors='surrogateescape')}" for n, v in parameters.items())
         hidden = self._list_hidden_rows(request, entity.path._replace(container=hidden_name), query)
-        _set_rows(response, merge_version_rows(rows, hidden, reverse=reverse, limit=limit))
+        merged = merge_version_rows(rows, hidden, reverse=reverse, limit=limit)
+        if not is_true(request.headers.get(fields.BACKEND_FIND_ARCHIVED_NULL)):
+            for row in merged:
+                row.pop(ARCHIVED_NULL, None)
+        _set_rows(response, merged)
         return response
 
     def _list_hidden_rows(self, request: Request, path: EntityPath, query: str) -> list[Row]:

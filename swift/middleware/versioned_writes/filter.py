@@ -14,11 +14,13 @@ from urllib.parse import unquote
 
 from swift.base.entity import RESERVED, Entity, NotUTF8, decode_path
 from swift.base.errors import ConfigError
+from swift.base.limits import Limits
 from swift.base.truth import is_true
 from swift.compose import Cluster, Services
 from swift.gateway.info import ContainerInfo, container_info
 from swift.gateway.subrequest import drained, make_subrequest, open_response, preauthorise
 from swift.http import environkeys, fields
+from swift.http.etagparameters import move_etag_parameters_to_rows
 from swift.http.headers import HeaderMap
 from swift.http.mediatypes import TypeGuesser
 from swift.http.request import Request
@@ -31,6 +33,7 @@ from swift.middleware.versioned_writes.containers import (
     VERSIONS_ENABLED_HEADER,
     VersionedContainers,
 )
+from swift.middleware.versioned_writes.names import ARCHIVED_NULL
 from swift.middleware.versioned_writes.objects import VersionedObjects
 from swift.middleware.versioned_writes.settings import VersionedWritesSettings
 
@@ -52,10 +55,11 @@ class VersionedWrites(Filter):
         super().__init__(app)
         self._legacy_enabled = settings.allow_versioned_writes
         self._objects, self._containers = None, None
+        limits = Limits() if cluster_and_guesser is None else cluster_and_guesser[0].config.limits
+        self._name_bytes_max = limits.max_object_name_length
         if settings.allow_object_versioning and cluster_and_guesser is not None:
             cluster, guesser = cluster_and_guesser
-            limits = cluster.config.limits
-            self._objects = VersionedObjects(self.forward, guesser)
+            self._objects = VersionedObjects(self.forward, guesser, self._name_bytes_max)
             self._containers = VersionedContainers(
                 self.forward, cluster.policies, limits.container_listing_limit, limits.account_listing_limit
             )
@@ -64,7 +68,10 @@ class VersionedWrites(Filter):
         """Archive the current object before it is replaced or deleted; translate the container's settings."""
         entity = request.entity
         if entity is None or is_reserved(entity):
-            return self.forward(request)
+            response = self.forward(request)
+            if entity is not None and entity.path.obj is None and request.method == "GET":
+                move_etag_parameters_to_rows(response, (ARCHIVED_NULL,), lambda _parameters: {})
+            return response
         if entity.path.container is None:
             if self._containers is not None and request.method == "GET":
                 return self._containers.list_account(request, entity)
@@ -175,11 +182,14 @@ class VersionedWrites(Filter):
         # An invalid timestamp must be refused before anything is archived.
         request_timestamp(request.headers)
         versions_container = unquote(versions_container).partition("/")[0]
-        archive = VersionArchive(self.forward, request, entity, versions_container)
+        archive = VersionArchive(self.forward, request, entity, versions_container, self._name_bytes_max)
         if request.method == "PUT":
             archive.archive_current()
             return self.forward(request)
         if info.sysmeta.get("versions-mode") == "history":
+            if not archive.has_room():
+                # The object is older than the setting, for it could not be stored since.
+                return self.forward(request)
             archive.archive_current()
             archive.put_delete_marker()
             return self.forward(request)

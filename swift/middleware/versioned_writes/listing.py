@@ -14,6 +14,7 @@ from swift.base.entity import RESERVED
 from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.middleware.versioned_writes.archive import DELETE_MARKER_TYPE
 from swift.middleware.versioned_writes.names import (
+    ARCHIVED_NULL,
     HIDDEN_PREFIX,
     NULL_VERSION_ID,
     Version,
@@ -22,6 +23,7 @@ from swift.middleware.versioned_writes.names import (
 )
 
 Row = JsonObject
+_ARCHIVED_NULL_PARAMETER = f"{ARCHIVED_NULL}=true"
 #: Sorts after all inverted times.
 _AFTER_ALL_TIMES = ":"
 #: Characters of inverted times: a delimiter with one of these would split a time.
@@ -119,7 +121,12 @@ def _parse_hidden_row(row: Row) -> Row | None:
     version = Version.from_hidden_name(row["name"])
     if version is None:
         return None
-    return {**row, "name": version.obj, "is_latest": False, "version_id": version.id}
+    found = {**row, "name": version.obj, "is_latest": False, "version_id": version.id}
+    etag, *parameters = row["hash"].split("; ")
+    if _ARCHIVED_NULL_PARAMETER in parameters:
+        parameters.remove(_ARCHIVED_NULL_PARAMETER)
+        found |= {"hash": "; ".join([etag, *parameters]), ARCHIVED_NULL: True}
+    return found
 
 
 def _mark_latest(versions: Iterable[Row], current: dict[str, str]) -> None:

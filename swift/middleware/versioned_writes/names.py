@@ -16,6 +16,8 @@ from swift.gateway.info import ContainerInfo
 HIDDEN_PREFIX = f"{RESERVED}versions{RESERVED}"
 #: The version id of an object that is stored in the container itself.
 NULL_VERSION_ID = "null"
+#: Parameter of the row, and key in listings for the S3 API, of such an object that was archived.
+ARCHIVED_NULL = "version_null"
 
 
 class Version(NamedTuple):
@@ -45,6 +47,11 @@ class Version(NamedTuple):
             return cls(obj, Timestamp(inverted).inverted())
         except InvalidTimestamp:
             return None
+
+
+def version_name_bytes(obj: str) -> int:
+    """Return the length of the names of an object's versions."""
+    return len(Version(obj, Timestamp(0)).name.encode("utf-8", "surrogateescape"))
 
 
 def hidden_container(container: str) -> str:

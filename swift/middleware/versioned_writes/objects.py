@@ -10,18 +10,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import NamedTuple
 
-from swift.base.entity import BadPath, Entity, EntityPath, NotUTF8, decode_path, quote_path
+from swift.base.entity import Entity, EntityPath, quote_path
 from swift.base.etag import unquote_etag
 from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.base.truth import is_true
 from swift.gateway.info import ContainerInfo
-from swift.gateway.subrequest import drained, make_subrequest, open_response, preauthorise
+from swift.gateway.subrequest import drained, make_subrequest
 from swift.gateway.writing import WriteNotStored, forward_write
 from swift.http import environkeys, fields
 from swift.http.body import BytesBody, RequestBody
 from swift.http.etagparameters import add_etag_parameters, parse_etag_parameters
+from swift.http.headers import HeaderMap
 from swift.http.mediatypes import TypeGuesser
 from swift.http.objectlock import MAY_WITHDRAW, NO_LOCK, parse_default_retention, parse_lock
 from swift.http.request import Request
@@ -29,11 +31,19 @@ from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.http.validate import request_timestamp
 from swift.middleware.versioned_writes.archive import DELETE_MARKER_TYPE, VersionArchive
 from swift.middleware.versioned_writes.containers import SUBREQUEST_SOURCE, is_versioning_enabled
+from swift.middleware.versioned_writes.links import (
+    LinkState,
+    StoredVersion,
+    VersionLink,
+    just_above,
+    parse_visible_version,
+)
 from swift.middleware.versioned_writes.names import (
+    ARCHIVED_NULL,
     NULL_VERSION_ID,
     Version,
     get_versions_container,
-    visible_path,
+    version_name_bytes,
     visible_url,
 )
 from swift.runtime.wsgi import Handle
@@ -47,6 +57,11 @@ _LINK_ONLY_HEADERS = (
     *("x-delete-at", "x-delete-after", "if-none-match", "if-match"),
     fields.BACKEND_IF_PREDECESSOR,
 )
+_CLIENT_CONDITIONS = ("if-match", "if-none-match")
+#: Responses to a change of the link that met a newer state.
+_OVERTAKEN = (("PUT", 202), ("DELETE", 409))
+#: Times that an overtaken change of the link is repeated.
+_REPEATS_MAX = 4
 #: Headers of a POST that apply to the link.
 _LINK_ONLY_POST_HEADERS = (
     *("x-delete-at", "x-delete-after", "x-remove-delete-at", "x-remove-delete-after"),
@@ -100,9 +115,10 @@ class _LinkTarget(NamedTuple):
 class VersionedObjects:
     """Object requests of object versioning."""
 
-    def __init__(self, forward: Handle, guesser: TypeGuesser):
+    def __init__(self, forward: Handle, guesser: TypeGuesser, name_bytes_max: int):
         self._forward = forward
         self._guesser = guesser
+        self._name_bytes_max = name_bytes_max
 
     def handle(self, request: Request, entity: Entity, info: ContainerInfo) -> Response | None:
         """Return the response to a request for an object; None when no versioning applies."""
@@ -110,13 +126,12 @@ class VersionedObjects:
         if is_unversioned and version_id == NULL_VERSION_ID and request.method == "DELETE":
             # The object itself; the legacy modes may restore its former version.
             return None
-        if version_id:
-            return _ObjectRequest(self._forward, self._guesser, request, entity, info).handle_version(
-                version_id
-            )
-        if is_unversioned:
+        if not version_id and is_unversioned:
             return None
-        return _ObjectRequest(self._forward, self._guesser, request, entity, info).handle_current()
+        found = _ObjectRequest(
+            self._forward, self._guesser, request, entity, info, name_bytes_max=self._name_bytes_max
+        )
+        return found.handle_version(version_id) if version_id else found.handle_current()
 
     def replace_hidden_location(self, response: Response) -> None:
         """Replace a hidden Content-Location of a response by the name that clients know."""
@@ -130,7 +145,14 @@ class _ObjectRequest:
     """One request for an object."""
 
     def __init__(
-        self, forward: Handle, guesser: TypeGuesser, request: Request, entity: Entity, info: ContainerInfo
+        self,
+        forward: Handle,
+        guesser: TypeGuesser,
+        request: Request,
+        entity: Entity,
+        info: ContainerInfo,
+        *,
+        name_bytes_max: int,
     ):
         self._forward = forward
         self._guesser = guesser
@@ -139,7 +161,9 @@ class _ObjectRequest:
         self._object_path = entity.path
         self._object_name = str(entity.path.obj)
         self._info = info
+        self._name_bytes_max = name_bytes_max
         self._versions_container = EntityPath(entity.path.account, get_versions_container(info))
+        self._link = VersionLink(forward, request, entity, self._versions_container)
 
     def handle_current(self) -> Response:
         """Return the response to a request that names no version."""
@@ -192,27 +216,70 @@ class _ObjectRequest:
         headers = response.headers
         found = None
         if _LOCATION_HEADER in headers:
-            found = _parse_visible_version(headers[_LOCATION_HEADER])
+            found = parse_visible_version(headers[_LOCATION_HEADER])
         elif fields.SYSMETA_VERSIONS_SYMLINK in headers and _TARGET_HEADER in headers:
             url = f"/v1/{quote_path(self._object_path.account)}/{headers[_TARGET_HEADER]}"
-            found = _parse_visible_version(url)
+            found = parse_visible_version(url)
             visible_target = visible_url(url)
             if visible_target is not None:
                 headers[_TARGET_HEADER] = visible_target.split("/", 3)[3]
         return found
 
     def _handle_null_version(self) -> Response:
-        """Return the response for the null version: the container's own object unless that is a link."""
+        """Return the response for the null version: the container's own object unless that is a link.
+
+        For the S3 API also that object after it was archived.
+        """
         request = self._request
+        finds_archived = is_true(request.headers.pop(fields.BACKEND_FIND_ARCHIVED_NULL, None))
         if request.method == "PUT":
             raise HTTPError(400, "Invalid version parameter")
+        if request.method == "DELETE" and finds_archived:
+            return self._delete_null_version()
         response = self._forward(request)
-        if request.method in ("GET", "HEAD") and _was_found(response):
-            if self._visible_version(response) is not None:
-                drained(response)
-                return error_response(404)
+        if request.method not in ("GET", "HEAD"):
+            return response
+        is_found = _was_found(response)
+        if is_found and self._visible_version(response) is None:
             response.headers[VERSION_ID_HEADER] = NULL_VERSION_ID
+        elif is_found or (response.status == 404 and finds_archived):
+            drained(response)
+            archived = self._link.find_archived_null() if finds_archived else None
+            if archived is not None:
+                return self._read_version(archived.version, archived.version.id)
+            return error_response(404)
         return response
+
+    def _delete_null_version(self) -> Response:
+        """Delete the container's own object, or the version that it became; restore the newest version."""
+        denied = self._authorize(self._info.write_acl)
+        if denied is not None:
+            return denied
+        request = self._request
+        for _ in range(_REPEATS_MAX):
+            state = self._link.read()
+            if not state.exists or state.version is not None:
+                archived = self._link.find_archived_null()
+                if archived is None:
+                    return error_response(404)
+                return self._delete_version(archived.version, archived.version.id)
+            request.headers[fields.BACKEND_IF_PREDECESSOR] = state.stored
+            response = self._forward(request)
+            if response.status == 501 and not _has_client_condition(request):
+                # Nodes of OpenStack Swift support no conditions.
+                drained(response)
+                del request.headers[fields.BACKEND_IF_PREDECESSOR]
+                response = self._forward(request)
+            request.headers.pop(fields.BACKEND_IF_PREDECESSOR, None)
+            if response.is_success:
+                self._link.repair(
+                    self._link.read(), None, self._put_restored_link, restores=True, outdates=False
+                )
+            if response.status not in (404, 409, 412) or "if-match" in request.headers:
+                return response
+            # It was archived meanwhile.
+            drained(response)
+        raise HTTPError(503)
 
     def _read_version(self, version: Version, version_id: str) -> Response:
         response = self._forward(self._make_client_request(version))
@@ -233,16 +300,22 @@ class _ObjectRequest:
         denied = self._authorize(self._info.write_acl)
         if denied is not None:
             return denied
-        archive = _HiddenVersionArchive(
-            self._forward, request, self._entity, str(self._versions_container.container)
-        )
+        archive = self._archive()
+        if not archive.has_room():
+            size = version_name_bytes(self._object_name)
+            text = f"Object name length of {size} longer than {self._name_bytes_max}"
+            raise HTTPError(400, text, content_type=TEXT)
         archive.archive_current()
         version = Version(self._object_name, self._request_timestamp())
         response, target = self._store_version(version, request.body)
         if response.status != 201 or target is None:
             return response
         try:
-            linked = self._put_link(target, request.headers.get(fields.SYSMETA_UPDATE_OVERRIDE_ETAG, ""))
+            linked = self._put_link(
+                target,
+                request.headers.get(fields.SYSMETA_UPDATE_OVERRIDE_ETAG, ""),
+                partial(self._forward_newest, version),
+            )
         except WriteNotStored:
             self._delete_unlinked(version)
             raise
@@ -253,16 +326,26 @@ class _ObjectRequest:
         response.headers[VERSION_ID_HEADER] = version.id
         return response
 
+    def _archive(self) -> _HiddenVersionArchive:
+        hidden = str(self._versions_container.container)
+        return _HiddenVersionArchive(self._forward, self._request, self._entity, hidden, self._name_bytes_max)
+
     def _delete_unlinked(self, version: Version) -> None:
-        """Delete a version that no link points to."""
-        deletion = self._make_internal_request("DELETE", self._hidden_path(version))
+        """Delete a version or delete marker whose link could not be changed.
+
+        Another request may have restored the version meanwhile.
+        """
+        deletion = self._link.make_request("DELETE", self._link.version_path(version))
         deletion.headers[fields.BACKEND_OBJECT_LOCK] = MAY_WITHDRAW
         drained(self._forward(deletion))
+        self._repair_link(version, restores=True)
 
     def _store_version(self, version: Version, body: RequestBody) -> tuple[Response, _LinkTarget | None]:
         """Store the body as a version; return the response and the target for a link to it."""
         request = self._request
         headers = {name: value for name, value in request.headers.items() if name not in _LINK_ONLY_HEADERS}
+        # A copy does not come from before versioning.
+        headers.pop(fields.SYSMETA_VERSIONS_NULL, None)
         headers["x-timestamp"] = version.time.internal
         default = parse_default_retention(self._info.sysmeta.get(_LOCK_RULE_SYSMETA))
         if default is not None:
@@ -302,7 +385,26 @@ class _ObjectRequest:
             row_parameters = {name: row[name] for name in ("slo_etag",) if name in row}
         return response, _LinkTarget(version, etag, size, kind, row_parameters)
 
-    def _put_link(self, target: _LinkTarget, override: str, *, loose: bool = False) -> Response:
+    def _forward_newest(self, version: Version, request: Request) -> Response:
+        """Forward the upload or deletion of the link; repeat it if it was overtaken, but is the newest.
+
+        A change of the link that follows from the deletion of a newer version may overtake it.
+        """
+        response = self._forward(request)
+        for _ in range(_REPEATS_MAX):
+            if (request.method, response.status) not in _OVERTAKEN or _has_condition(request):
+                break
+            state = self._link.read()
+            if state.time is None or not self._link.is_newest(version, state):
+                break
+            drained(response)
+            request.timestamp, request.body = just_above(state.time), BytesBody()
+            response = self._forward(request)
+        return response
+
+    def _put_link(
+        self, target: _LinkTarget, override: str, forward: Handle | None = None, *, loose: bool = False
+    ) -> Response:
         """Point the object's link to a version; a loose link does not require an ETag.
 
         Raises ``WriteNotStored``.
@@ -342,7 +444,7 @@ class _ObjectRequest:
             request.env.pop(key, None)
         sent, request.body = request.body, BytesBody()
         try:
-            return forward_write(self._forward, request)
+            return forward_write(forward or self._forward, request)
         finally:
             # The access log counts the body that the client sent.
             request.body = sent
@@ -355,14 +457,22 @@ class _ObjectRequest:
         denied = self._authorize(self._info.write_acl)
         if denied is not None:
             return denied
-        with open_response(
-            self._forward, self._make_internal_request("HEAD", self._hidden_path(version))
-        ) as found:
-            status, headers = found.status, found.headers
-        if status == 404:
+        headers = self._link.find_version(version)
+        if headers is None:
             raise HTTPError(404, _NO_VERSION_ERROR, content_type=TEXT)
-        if not 200 <= status <= 299:
-            raise HTTPError(503)
+        response = self._link_to(StoredVersion(version, headers))
+        if response.is_success:
+            if self._link.find_version(version) is None:
+                # It was deleted meanwhile.
+                drained(response)
+                self._repair_link(version, restores=False)
+                raise HTTPError(404, _NO_VERSION_ERROR, content_type=TEXT)
+            response.headers[VERSION_ID_HEADER] = version_id
+        return response
+
+    def _link_to(self, found: StoredVersion) -> Response:
+        """Point the object's link to a stored version; raises ``WriteNotStored``."""
+        request, headers = self._request, found.headers
         etag = unquote_etag(headers.get("etag", ""))
         size = headers.get(fields.SYSMETA_SLO_SIZE) or headers.get("content-length", "0")
         override = ""
@@ -378,11 +488,10 @@ class _ObjectRequest:
         if fields.SYSMETA_S3_ETAG in headers:
             request.headers[fields.SYSMETA_S3_ETAG] = headers[fields.SYSMETA_S3_ETAG]
         response = self._put_link(
-            _LinkTarget(version, etag, size, headers.get("content-type", "")), override, loose=loose
+            _LinkTarget(found.version, etag, size, headers.get("content-type", "")), override, loose=loose
         )
         if response.is_success:
             response.headers["etag"] = etag
-            response.headers[VERSION_ID_HEADER] = version_id
         return response
 
     # metadata
@@ -398,7 +507,7 @@ class _ObjectRequest:
                 return denied
         response = self._forward(self._request)
         found = (
-            _parse_visible_version(response.headers.get("location", "")) if response.status == 307 else None
+            parse_visible_version(response.headers.get("location", "")) if response.status == 307 else None
         )
         if found is None or found[0] != self._object_path:
             return response
@@ -416,16 +525,11 @@ class _ObjectRequest:
         The version's server refuses it too, but only after the link has changed: the object would still
         expire. Raises ``HTTPError`` 503.
         """
-        current = self._current_version()
-        if current is None:
+        current = self._link.read().version
+        found = None if current is None else self._link.find_version(current)
+        if found is None:
             return None
-        version = Version(self._object_name, Timestamp(current[0]))
-        with open_response(
-            self._forward, self._make_internal_request("HEAD", self._hidden_path(version))
-        ) as found:
-            if found.status >= 500:
-                raise HTTPError(503)
-            lock = parse_lock(found.headers.get(fields.TRANSIENT_S3_LOCK))
+        lock = parse_lock(found.get(fields.TRANSIENT_S3_LOCK))
         if lock.allows(NO_LOCK, frozenset(), time.time()):
             return None
         return error_response(403, "The object is locked", content_type=TEXT)
@@ -437,23 +541,35 @@ class _ObjectRequest:
         denied = self._authorize(self._info.write_acl)
         if denied is not None:
             return denied
-        request = self._request
-        archive = _HiddenVersionArchive(
-            self._forward, request, self._entity, str(self._versions_container.container)
-        )
+        request, archive = self._request, self._archive()
+        if not archive.has_room():
+            # The object is older than versioning, for it could not be stored since.
+            return self._forward(request)
         archive.archive_current()
         version = Version(self._object_name, self._request_timestamp())
-        sub = self._make_internal_request("PUT", self._hidden_path(version))
+        sub = self._link.make_request("PUT", self._link.version_path(version))
         sub.headers.update(
             {"content-type": DELETE_MARKER_TYPE, "content-length": "0", "x-timestamp": version.time.internal}
         )
         sub.env[environkeys.CONTENT_TYPE_OVERRIDDEN] = True
         marked = self._forward(sub)
         if not marked.is_success:
+            # Without the hidden container the response is that of OpenStack Swift.
             return error_response(412) if marked.status == 404 else marked
         drained(marked)
-        response = self._forward(request)
-        response.headers[VERSION_ID_HEADER] = version.id
+        response = self._forward_newest(version, request)
+        if response.status == 409 and not _has_condition(request):
+            newest = self._link.read().time
+            drained(response)
+            if newest is None or newest.seconds > time.time():
+                self._delete_unlinked(version)
+                raise WriteNotStored
+            # A newer write overtook the deletion, which has happened before it.
+            response = error_response(204)
+        if response.is_success or (response.status == 404 and not _has_condition(request)):
+            response.headers[VERSION_ID_HEADER] = version.id
+        elif response.status < 500 or response.status == 501:
+            self._delete_unlinked(version)
         return response
 
     def _delete_version(self, version: Version, version_id: str) -> Response:
@@ -461,47 +577,55 @@ class _ObjectRequest:
         denied = self._authorize(self._info.write_acl)
         if denied is not None:
             return denied
-        sub, current = self._make_client_request(version), self._current_version()
-        if current is not None and current[0] == version.id:
+        restores = is_true(self._request.headers.pop(fields.BACKEND_RESTORE_VERSION, None))
+        sub = self._make_client_request(version)
+        if self._link.read().version == version:
             # A caller who may delete the object may delete its current version.
             self._authorize_hidden(sub)
         response = self._forward(sub)
         if response.is_success or response.status == 404:
+            was_missing = response.status == 404
+            # Nothing is uploaded with a time in the future.
+            outdates = not was_missing or version.time.seconds <= time.time()
+            current = self._repair_link(version, restores=restores, outdates=outdates, is_suspect=was_missing)
             response.headers[VERSION_ID_HEADER] = version_id
-            response.headers[CURRENT_VERSION_ID_HEADER] = NULL_VERSION_ID
-            if current is not None and current[0] != version.id:
-                response.headers[CURRENT_VERSION_ID_HEADER] = current[0]
-            elif current is not None and not self._delete_link(current[1]):
-                drained(response)
-                return error_response(503)
+            response.headers[CURRENT_VERSION_ID_HEADER] = (
+                NULL_VERSION_ID if current.version is None else current.version.id
+            )
         return response
 
-    def _current_version(self) -> tuple[str, Timestamp] | None:
-        """Return the id of the current version and the time of the link's last change.
+    def _repair_link(
+        self, deleted: Version, *, restores: bool, outdates: bool = False, is_suspect: bool = False
+    ) -> LinkState:
+        """Let no link lead to a deleted version, now or by its upload (``outdates``); return the state.
 
-        Raises ``HTTPError`` 503.
+        ``restores`` makes the newest version the current one. An interrupted request may have left a link
+        that ``is_suspect``. Raises ``HTTPError`` 503.
         """
-        with open_response(self._forward, self._make_internal_request("HEAD", self._object_path)) as response:
-            if response.status >= 500:
-                raise HTTPError(503)
-            headers = response.headers
-        stored = headers.get(fields.SYSMETA_SYMLINK_TARGET)
-        if stored is None or fields.SYSMETA_VERSIONS_SYMLINK not in headers:
-            return None
-        found = _parse_visible_version(f"/v1/{quote_path(self._object_path.account)}/{stored}")
-        if found is None:
-            return None
-        try:
-            return found[1], Timestamp(headers.get(fields.BACKEND_TIMESTAMP) or headers.get("x-timestamp"))
-        except InvalidTimestamp:
-            raise HTTPError(503)
+        state, link = self._link.read(), self._link
+        outdates = outdates and link.is_outdated(state, deleted)
+        if outdates or state.version == deleted or (restores and (is_suspect or not state.exists)):
+            return link.repair(state, deleted, self._put_restored_link, restores=restores, outdates=outdates)
+        return state
 
-    def _delete_link(self, stamp: Timestamp) -> bool:
-        """Delete the link unless a newer one replaced it; return True on success."""
-        sub = self._make_internal_request("DELETE", self._object_path)
-        sub.headers["x-timestamp"] = stamp.above(1).internal
-        with open_response(self._forward, sub) as response:
-            return response.is_success or response.status in (404, 409)
+    def _put_restored_link(self, found: StoredVersion, stamp: Timestamp) -> None:
+        sub = self._link.make_request("PUT", self._object_path)
+        sub.headers["x-timestamp"] = stamp.internal
+        restore = _ObjectRequest(
+            self._forward,
+            self._guesser,
+            sub,
+            self._entity,
+            self._info,
+            name_bytes_max=self._name_bytes_max,
+        )
+        try:
+            response = restore._link_to(found)
+        except WriteNotStored:
+            # A newer state; the caller reads it.
+            return
+        if not drained(response).is_success:
+            raise HTTPError(503)
 
     # requests
 
@@ -513,11 +637,8 @@ class _ObjectRequest:
             request.timestamp = stamp
         return stamp
 
-    def _hidden_path(self, version: Version) -> EntityPath:
-        return self._versions_container._replace(obj=version.name)
-
     def _hidden_raw_path(self, version: Version) -> str:
-        return Entity(self._entity.version, self._hidden_path(version)).raw_path
+        return Entity(self._entity.version, self._link.version_path(version)).raw_path
 
     def _make_client_request(self, version: Version) -> Request:
         """Return the client's request for a version, with the client's rights."""
@@ -532,16 +653,6 @@ class _ObjectRequest:
         )
         sub.headers[fields.BACKEND_ALLOW_RESERVED_NAMES] = "true"
         return sub
-
-    def _make_internal_request(self, method: str, path: EntityPath) -> Request:
-        """Return a preauthorized request for an object as it is stored."""
-        sub = make_subrequest(
-            self._request, method, Entity(self._entity.version, path).raw_path, source=SUBREQUEST_SOURCE
-        )
-        sub.headers[fields.BACKEND_ALLOW_RESERVED_NAMES] = "true"
-        sub.headers["x-newest"] = "true"
-        sub.env[environkeys.SYMLINK_OVERRIDE] = True
-        return preauthorise(sub)
 
     def _authorize(self, acl: str | None) -> Response | None:
         """Return the denial for a caller without the rights of ``acl``; None for an authorized one."""
@@ -579,17 +690,27 @@ class _HiddenVersionArchive(VersionArchive):
     def _version_path(self, timestamp: Timestamp) -> EntityPath:
         return self._versions_container._replace(obj=Version(str(self._object_path.obj), timestamp).name)
 
+    def _archived_headers(self, headers: HeaderMap) -> HeaderMap:
+        """Return the headers of the archived object, which the S3 API still knows as ``null``."""
+        override = headers.get(fields.SYSMETA_UPDATE_OVERRIDE_ETAG, "")
+        row_etag = add_etag_parameters(override, headers.get("etag", ""), {ARCHIVED_NULL: "true"})
+        return {
+            **headers,
+            fields.SYSMETA_VERSIONS_NULL: "true",
+            fields.SYSMETA_UPDATE_OVERRIDE_ETAG: row_etag,
+        }
+
     def _is_archived(self, source: Response) -> bool:
         return fields.SYSMETA_VERSIONS_SYMLINK in source.headers
 
 
-def _parse_visible_version(raw_path: str) -> tuple[EntityPath, str] | None:
-    """Return the object and the version id that a URL names; None for a URL of no version."""
-    try:
-        decode_path(raw_path)
-        return visible_path(Entity.parse(raw_path).path)
-    except (BadPath, NotUTF8):
-        return None
+def _has_condition(request: Request) -> bool:
+    """Return True if a change depends on the present object."""
+    return fields.BACKEND_IF_PREDECESSOR in request.headers or _has_client_condition(request)
+
+
+def _has_client_condition(request: Request) -> bool:
+    return not request.headers.keys().isdisjoint(_CLIENT_CONDITIONS)
 
 
 def _was_found(response: Response) -> bool:

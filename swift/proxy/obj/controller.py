@@ -312,6 +312,9 @@ class ObjectController(Controller):
         left_tombstone: tuple[int, ...],
     ) -> Response:
         response = best_response(responses, len(attempts), need, {404: 204})
+        if response.status == 409 and request.has_generated_timestamp and not is_conditional(request.headers):
+            # Newer writes overtook each try: the deletion has happened before them.
+            return error_response(204)
         if response.status == 404 and not _majority_lacks_object(
             responses, len(location.view.primaries(location.part))
         ):

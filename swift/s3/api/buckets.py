@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from urllib.parse import quote
 
+from swift import green
 from swift.base.entity import EntityPath
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.objectlock import ENABLED
 from swift.http.response import Response
 from swift.s3.api.call import Call, Handler, invalid_argument, no_content, xml_response
-from swift.s3.api.listing import render_user, user_element
+from swift.s3.api.listing import read_page, render_user, user_element
+from swift.s3.api.metadata import DELETE_MARKER_TYPE
 from swift.s3.api.parts import CallerObjectClient
 from swift.s3.api.placement import segments_containers
 from swift.s3.api.retention import enable_lock
@@ -24,6 +27,7 @@ from swift.s3.api.uploadstate import (
     part_number_of_name,
     read_state,
 )
+from swift.s3.auth.session import with_trusted_bucket
 from swift.s3.errors import S3Error, error_for_status
 from swift.s3.names import is_bucket_name, segments_container
 from swift.s3.policy.acls import parse_stored_acl
@@ -137,18 +141,22 @@ def get_location(call: Call) -> Response:
     return xml_response(LOCATION, "" if location == UNNAMED_REGION else location)
 
 
+#: Pauses before the deletion of a bucket is repeated, whose listed objects do not exist any more.
+_LAG_PAUSES_S = (0.05, 0.1, 0.2, 0.4, 0.8)
+#: Listed rows to look at.
+_LAG_ROWS = 20
+
+
 def delete_bucket(call: Call) -> Response:
     """DeleteBucket; then delete its segments containers, whose parts no object needs."""
-    session = call.session
-    head = session.head(call.bucket)
-    is_versioned = "x-versions-enabled" in head.headers
-    if head.is_success and int(head.headers.get("x-container-object-count") or 0):
-        raise _not_empty_error(call, is_versioned=is_versioned)
-    status = head.status
-    if head.is_success:
-        with session.open_response("DELETE", call.bucket) as response:
-            status = response.status
+    status = _delete_container(call)
+    for pause_s in _LAG_PAUSES_S:
+        if status != 409 or _has_objects(call):
+            break
+        green.sleep(pause_s)
+        status = _delete_container(call)
     if status == 409:
+        is_versioned = "x-versions-enabled" in call.session.head(call.bucket).headers
         raise _not_empty_error(call, is_versioned=is_versioned)
     if call.features.multipart and (status == 404 or 200 <= status <= 299):
         # Also for a bucket that is gone: its deletion may have broken off here.
@@ -158,6 +166,38 @@ def delete_bucket(call: Call) -> Response:
     if not 200 <= status <= 299:
         raise _bucket_error(call, status)
     return no_content()
+
+
+def _delete_container(call: Call) -> int:
+    """Delete the bucket's container and return the status; 409 if it is not empty."""
+    head = call.session.head(call.bucket)
+    if head.is_success and int(head.headers.get("x-container-object-count") or 0):
+        return 409
+    if not head.is_success:
+        return head.status
+    with call.session.open_response("DELETE", call.bucket) as response:
+        return response.status
+
+
+def _has_objects(call: Call) -> bool:
+    """Return True if a listed object, version or delete marker exists.
+
+    A replica of the listing may get the last deletions a moment after their responses.
+    """
+    trusted = replace(call, session=with_trusted_bucket(call.session, call.bucket))
+    newest: HeaderMap = {"x-newest": "true"}
+    places = [(row["name"], "symlink=get") for row in read_page(trusted, call.bucket, _LAG_ROWS, {}).rows]
+    if call.features.versioning:
+        page = read_page(trusted, call.bucket, _LAG_ROWS, {}, flags="&versions=true")
+        places += [
+            (row["name"], f"version-id={quote(str(row.get('version_id', 'null')), safe='')}")
+            for row in page.rows
+        ]
+    for key, query in places:
+        head = trusted.session.head(call.bucket, str(key), headers=newest, query=query)
+        if head.status != 404 or head.headers.get("content-type") == DELETE_MARKER_TYPE:
+            return True
+    return False
 
 
 def _not_empty_error(call: Call, *, is_versioned: bool) -> S3Error:

@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 from urllib.parse import quote
 
 from swift import green
@@ -162,13 +161,15 @@ class Call:
             raise S3Error("UnexpectedContent")
         validate_no_body(self.headers, self.session.claim)
 
-    def delete_unreferenced_part(self, container: str, name: str) -> None:
+    def delete_unreferenced_part(self, container: str, name: str, headers: HeaderMap | None = None) -> None:
         """Delete a part that no object refers to; log a failure."""
-        with self.session.open_response("DELETE", container, name) as response:
-            if not response.is_success and response.status != 404:
-                self.log.warning(
-                    f"cannot delete unreferenced part {container}/{name}: status {response.status}"
-                )
+        try:
+            with self.session.open_response("DELETE", container, name, headers=headers) as response:
+                status = response.status
+        except S3Error as error:
+            status = error.status
+        if status // 100 != 2 and status != 404:
+            self.log.warning(f"cannot delete unreferenced part {container}/{name}: status {status}")
 
     def __repr__(self) -> str:
         return f"<Call {self.endpoint.operation.name} {self.bucket}/{self.key}>"
@@ -198,16 +199,16 @@ def invalid_argument(name: str, value: str, text: str | None = None) -> S3Error:
 
 
 def iso_time(seconds: float) -> str:
-    """Return ``2026-11-22T18:00:00.000Z``, rounded up to seconds as everywhere in the API."""
-    return time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(math.ceil(seconds)))
+    """Return ``2026-11-22T18:00:00.000Z``, rounded down to seconds as everywhere in the S3 API.
+
+    Rounded up as in Swift's API it would be in the future, and clients would skip fresh objects.
+    """
+    return time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(math.floor(seconds)))
 
 
 def iso_time_of_row(text: str) -> str:
     """Return the same for the ``last_modified`` of a listing row (``2026-11-22T18:00:00.123450``)."""
-    whole, _, fraction = text.partition(".")
-    if not fraction.strip("0"):
-        return f"{whole}.000Z"
-    return f"{(datetime.fromisoformat(whole) + timedelta(seconds=1)).isoformat()}.000Z"
+    return f"{text.partition('.')[0]}.000Z"
 
 
 # --- errors -------------------------------------------------------------------------------------------

@@ -41,10 +41,12 @@ from swift.s3.api.objectlock import completed_lock_metadata, lock_parts
 from swift.s3.api.parts import CallerObjectClient, read_upload_state
 from swift.s3.api.placement import manifest_request
 from swift.s3.api.uploadstate import (
+    SWAPS_MAX,
     CompletionDecision,
     DecisionStatus,
     RequestedChecksum,
     SwapOutcome,
+    SwapTries,
     UploadState,
     end_upload,
     join_decision,
@@ -58,7 +60,12 @@ from swift.s3.api.uploadstate import (
     revert_decision,
     swap_record,
 )
-from swift.s3.api.writes import expiry_headers, parse_write_conditions, precondition_error
+from swift.s3.api.writes import (
+    checksum_elements,
+    expiry_headers,
+    parse_write_conditions,
+    precondition_error,
+)
 from swift.s3.config.notifications import enqueue_event
 from swift.s3.errors import S3Error, error_for_status
 from swift.s3.names import segments_container
@@ -87,8 +94,6 @@ COMPLETE_RESULT = Group(
 #: Bytes of a document that names one part.
 _BYTES_PER_PART = 512
 _CONCURRENT_HEADS = 8
-#: Attempts to change a marker that other requests change at the same time.
-_ATTEMPTS_MAX = 50
 #: Seconds by which the timestamp of a state that a completion replaces may be ahead of this clock.
 _CLOCK_AHEAD_MAX_S = 60.0
 #: 4xx errors after which the object may have been stored.
@@ -233,13 +238,26 @@ def _repeated_response(call: Call, upload_id: str, etag: str) -> Response:
     if not head.is_success or not same:
         call.session.bucket_info(call.bucket)
         raise no_such_upload(upload_id)
-    return xml_response(COMPLETE_RESULT, _result_values(call, etag))
+    return _result(call, etag, headers, headers.get("x-object-version-id", ""))
 
 
-def _result_values(call: Call, etag: str) -> dict[str, Value]:
+def _result(call: Call, etag: str, headers: HeaderMap, version: str) -> Response:
+    """Return the response for an object with these headers."""
     request = call.request
     url = f"{request.scheme}://{request.headers.get('host', 'localhost')}{request.raw_path}"
-    return {"Location": url, "Bucket": call.bucket, "Key": call.key, "ETag": f'"{etag}"'}
+    value: dict[str, Value] = {
+        "Location": url,
+        "Bucket": call.bucket,
+        "Key": call.key,
+        "ETag": f'"{etag}"',
+        **checksum_elements(headers),
+    }
+    response_headers: HeaderMap = (
+        {SSE_HEADER: AES256} if call.features.encryption and KEY_METADATA not in headers else {}
+    )
+    if version not in ("", "null"):
+        response_headers["x-amz-version-id"] = version
+    return xml_response(COMPLETE_RESULT, value, headers=response_headers)
 
 
 # --- doing it -----------------------------------------------------------------------------------------
@@ -254,8 +272,9 @@ def _decide_and_store(
     size: int | None,
 ) -> Response:
     """Decide that the upload completes and store the object; follow an existing decision (0020)."""
-    objects, etag = CallerObjectClient(call.session), multipart_etag([part.etag for part in parts])
-    for _ in range(_ATTEMPTS_MAX):
+    objects, tries = CallerObjectClient(call.session), SwapTries()
+    etag = multipart_etag([part.etag for part in parts])
+    for _ in range(SWAPS_MAX):
         known = state.record.decision
         if known is not None:
             return _follow_decision(call, state, parts)
@@ -263,13 +282,14 @@ def _decide_and_store(
         decision = _make_decision(call, state, parts, requested, conditions, size, heads)
         decided = replace(state, record=replace(state.record, decision=decision))
         outcome = swap_record(objects, state, decided.record)
-        if outcome is not SwapOutcome.LOST:
+        if not outcome.is_open:
             is_unconditional = outcome is SwapOutcome.UNSUPPORTED
             # Without conditional writes a part may have been replaced meanwhile, so slo reads it again.
             version = _store_decided_object(
                 call, decided, parts, {} if is_unconditional else heads, is_unconditional=is_unconditional
             )
             return _finish_upload(call, decided, version)
+        tries.pause(outcome)
         found = read_upload_state(call, state.id)
         if found is None:
             return _repeated_response(call, state.id, etag)
@@ -325,7 +345,11 @@ def _make_decision(
 def _object_metadata(marker: Mapping[str, str]) -> HeaderMap:
     """Return the metadata that an object takes from its upload's marker."""
     kept = ("cache-control", "content-disposition", "content-encoding", "content-language", "expires")
-    also = (fields.TRANSIENT_S3_TAGGING, fields.SYSMETA_S3_REDIRECT)
+    also = (
+        fields.TRANSIENT_S3_TAGGING,
+        fields.SYSMETA_S3_REDIRECT,
+        fields.SYSMETA_S3_UPLOAD_HEADERS,
+    )
     found = {
         name: value
         for name, value in marker.items()
@@ -418,16 +442,7 @@ def _finish_upload(call: Call, state: UploadState, version: str) -> Response:
     except S3Error as error:
         call.log.warning(f"cannot delete unused parts of upload {state.id}: {error}")
     enqueue_event(call, "s3:ObjectCreated:CompleteMultipartUpload", call.key, etag=etag, version=version)
-    value = _result_values(call, etag)
-    response_headers: HeaderMap = (
-        {SSE_HEADER: AES256} if call.features.encryption and KEY_METADATA not in headers else {}
-    )
-    name, _, rest = headers.get(fields.SYSMETA_S3_CHECKSUM, "").partition(" ")
-    if name in ALGORITHMS:
-        value["ChecksumType"], _, value[ALGORITHMS[name].element] = rest.partition(" ")
-    if version:
-        response_headers["x-amz-version-id"] = version
-    return xml_response(COMPLETE_RESULT, value, headers=response_headers)
+    return _result(call, etag, headers, version)
 
 
 def _store_manifest(
@@ -467,7 +482,7 @@ def _store_manifest(
         if response.is_success:
             return response.headers.get("x-object-version-id", "")
         status, report = response.status, response.read_body()
-    if status == 412:
+    if status == 412 and conditions:
         raise precondition_error(call.session, call.bucket, call.key, conditions)
     if status == 409 and conditions:
         raise S3Error("ConditionalRequestConflict")

@@ -11,7 +11,6 @@ from swift.base.entity import RESERVED, NotUTF8, decode_path
 from swift.base.timestamp import Timestamp
 from swift.gateway.subrequest import drained
 from swift.http import fields
-from swift.http.conditional import parse_http_date
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
 from swift.http.transform import as_request_body
@@ -24,7 +23,15 @@ from swift.s3.api.encryption import (
     encrypt_upload,
     encryption_response_headers,
 )
-from swift.s3.api.metadata import REDIRECT_HEADER, to_swift_headers
+from swift.s3.api.metadata import (
+    REDIRECT_HEADER,
+    fails_if_modified_since,
+    fails_if_unmodified_since,
+    modified_second,
+    pop_date_conditions,
+    s3_version_id,
+    to_swift_headers,
+)
 from swift.s3.api.objectlock import lock_metadata
 from swift.s3.api.payload import S3Upload, VerifiedBody
 from swift.s3.api.placement import store_object
@@ -74,14 +81,14 @@ class CopySource(NamedTuple):
 def parse_copy_source(call: Call) -> CopySource:
     """Return the source that ``x-amz-copy-source`` names; raise ``S3Error``."""
     value = call.headers["x-amz-copy-source"]
-    path, _, query = value.partition("?")
+    raw_path, _, query = value.partition("?")
     version = ""
     if query:
         name, _, version = query.partition("=")
         if name != "versionId" or not version or "&" in version:
             raise invalid_argument("X-Amz-Copy-Source", value, "Unsupported copy source parameter.")
     try:
-        path = decode_path(path)
+        path, decoded = decode_path(raw_path), decode_path(raw_path.replace("+", "%20"))
     except NotUTF8:
         raise _invalid_source(value)
     bucket, _, key = path.removeprefix("/").partition("/")
@@ -93,7 +100,21 @@ def parse_copy_source(call: Call) -> CopySource:
         validate_version_id(version)
     if version and not call.features.versioning:
         raise S3Error("NotImplemented", "There is no object versioning here.")
-    return CopySource(bucket, key, version)
+    source = CopySource(bucket, key, version)
+    if decoded == path:
+        return source
+    # Some clients send "+" for a blank.
+    other = source._replace(key=decoded.removeprefix("/").partition("/")[2])
+    return other if not _has_source(call, source) and _has_source(call, other) else source
+
+
+def _has_source(call: Call, source: CopySource) -> bool:
+    """Return True if a source exists and may be read."""
+    try:
+        session = authorize_source(call, source.bucket, source.key, source.version)
+        return session.head(source.bucket, source.key, query=source.query).is_success
+    except S3Error:
+        return False
 
 
 def _invalid_source(value: str) -> S3Error:
@@ -112,10 +133,16 @@ def open_source(call: Call, source: CopySource, byte_range: str | None = None) -
         require_permission(replace(call, session=session), acl, "READ")
         session = with_trusted_bucket(session, source.bucket)
     headers = {**parse_source_conditions(call.headers), "x-newest": "true"}
+    dates = pop_date_conditions(headers)
     if byte_range:
         headers["range"] = byte_range
     sub = session.subrequest("GET", source.bucket, source.key, headers=headers, query=source.query)
     response = session.send(sub)
+    if response.is_success and (
+        fails_if_unmodified_since(dates, response.headers) or fails_if_modified_since(dates, response.headers)
+    ):
+        drained(response)
+        raise S3Error("PreconditionFailed")
     if response.status in (200, 206):
         encrypted = EncryptedObject(session, source.bucket, source.key, source.query)
         decrypt_response(call, response, encrypted, CUSTOMER_SOURCE)
@@ -215,7 +242,7 @@ def _copy_object(
             stored["content-length"] = str(body.length)
         response = store_object(call, storage_class, upload, stored)
         status = response.status
-    if status == 412:
+    if status == 412 and conditions:
         raise precondition_error(call.session, call.bucket, call.key, conditions)
     if status == 409 and conditions:
         raise S3Error("ConditionalRequestConflict")
@@ -227,7 +254,7 @@ def _copy_object(
     answer.update(expiration_headers(call, size, stored, modified_s=time.time()))
     enqueue_event(call, "s3:ObjectCreated:Copy", call.key, size=size, **etag_and_version(written))
     if "x-object-version-id" in found.headers:
-        answer["x-amz-copy-source-version-id"] = found.headers["x-object-version-id"]
+        answer["x-amz-copy-source-version-id"] = s3_version_id(found.headers)
     return xml_response(COPY_RESULT, _render_result(response, upload), headers=answer)
 
 
@@ -244,7 +271,7 @@ def _render_result(response: Response, upload: S3Upload) -> Value:
 
 def modified_time_of(response: Response) -> str:
     """Return the modification time of a response's object, in the format of documents."""
-    seconds = parse_http_date(response.headers.get("last-modified", ""))
+    seconds = modified_second(response.headers)
     return iso_time(float(seconds) if seconds is not None else Timestamp.now().seconds)
 
 

@@ -29,7 +29,7 @@ from swift.s3.api.call import (
 from swift.s3.api.checksums import parse_declared_checksum
 from swift.s3.api.metadata import is_large as is_manifest
 from swift.s3.api.objectlock import bypass_headers, locked_error
-from swift.s3.api.writes import precondition_error
+from swift.s3.api.writes import archive_error, has_versioning, precondition_error
 from swift.s3.config.notifications import enqueue_event
 from swift.s3.errors import S3Error, error_for_status
 from swift.s3.names import KEY_BYTES_MAX, own_parts
@@ -54,32 +54,46 @@ def remove_object(
     info = call.session.bucket_info(call.bucket)
     has_versions = "versions-container" in info.sysmeta
     if version is not None and not has_versions:
+        if version != "null" and conditions:
+            raise S3Error("NoSuchVersion", details={"Key": key, "VersionId": version})
         if version != "null":
             return Deletion()
         version = None
     if version is not None:
-        return _remove_version(call, key, version, bypass_headers(call))
-    if has_versions and info.sysmeta.get("versions-enabled", "").lower() == "true":
+        return _remove_version(call, key, version, conditions or {})
+    if has_versioning(info):
         response = _delete(call, key, "", conditions)
-        return Deletion(response.headers.get("x-object-version-id", ""), is_marker=True)
+        marker = response.headers.get("x-object-version-id", "")
+        return Deletion(marker, is_marker=bool(marker))
     _remove_plain(call, key, has_versions=has_versions, conditions=conditions)
     return Deletion("null" if has_versions else "")
 
 
 def _remove_plain(call: Call, key: str, *, has_versions: bool, conditions: HeaderMap | None) -> None:
-    is_large = False
-    if call.features.multipart:
-        head = call.session.head(call.bucket, key)
-        is_large = is_manifest(head.headers)
-        if has_versions and head.headers.get("x-object-version-id", "null") != "null":
-            # Only a link is deleted.
-            is_large = False
+    is_large = _is_large_object(call, key, has_versions=has_versions)
     if is_large and conditions:
         parts = list_parts_of_object(call, key)
         _delete(call, key, "", conditions)
         _remove_parts(call, parts)
-    else:
+        return
+    try:
         _delete(call, key, _DELETE_PARTS_QUERY if is_large else "", conditions)
+    except S3Error as error:
+        if error.status != 400 or not is_large or _is_large_object(call, key, has_versions=has_versions):
+            raise
+        # An object without parts replaced it meanwhile.
+        _delete(call, key, "", conditions)
+
+
+def _is_large_object(call: Call, key: str, *, has_versions: bool) -> bool:
+    """Return True if parts must be deleted with an object."""
+    if not call.features.multipart:
+        return False
+    headers = call.session.head(call.bucket, key).headers
+    # Of a version only the link is deleted.
+    return is_manifest(headers) and not (
+        has_versions and headers.get("x-object-version-id", "null") != "null"
+    )
 
 
 def _delete(call: Call, key: str, query: str, conditions: HeaderMap | None = None) -> Response:
@@ -94,15 +108,23 @@ def _delete(call: Call, key: str, query: str, conditions: HeaderMap | None = Non
         if response.is_success and response.headers.get("content-type", "").startswith("text/plain"):
             # The report of a deletion that slo has made itself, without the expirer.
             status = _reported_status(response)
+    if status == 412 and conditions and query:
+        raise S3Error("PreconditionFailed", details={"Condition": _condition_name(conditions)})
+    if status == 412 and conditions:
+        raise precondition_error(session, call.bucket, key, conditions)
     if status == 412:
-        raise precondition_error(session, call.bucket, key, conditions or {})
+        raise archive_error()
     if status == 404 and conditions and "if-match" in conditions:
         raise S3Error("NoSuchKey", details={"Key": key})
     if status == 409 and is_conditional:
         raise S3Error("ConditionalRequestConflict")
     if status not in (404, *range(200, 300)):
-        raise error_for_status(status, missing="NoSuchKey", conflict="OperationAborted")
+        raise error_for_status(status)
     return response
+
+
+def _condition_name(conditions: HeaderMap) -> str:
+    return "If-Match" if "if-match" in conditions else "If-None-Match"
 
 
 def _reported_status(response: Response) -> int:
@@ -124,50 +146,37 @@ def list_parts_of_object(call: Call, key: str, query: str = "") -> list[tuple[st
 
 
 def _remove_parts(call: Call, parts: list[tuple[str, str]], bypass: HeaderMap | None = None) -> None:
+    """Delete the parts of a deleted object; log failures, for the lifecycle daemon deletes what remains."""
     for container, name in parts:
-        call.session.delete_object(container, name, bypass)
+        call.delete_unreferenced_part(container, name, bypass)
 
 
 # --- versions -----------------------------------------------------------------------------------------
 
 
-def _remove_version(call: Call, key: str, version: str, bypass: HeaderMap) -> Deletion:
-    """Delete one version; the newest remaining one becomes the current one.
-
-    ``bypass`` has the headers by which the caller may delete a locked version.
-    """
+def _remove_version(call: Call, key: str, version: str, conditions: HeaderMap) -> Deletion:
+    """Delete one version if it meets the conditions; the newest remaining one becomes the current one."""
+    bypass = bypass_headers(call)
     query = f"version-id={quote(version, safe='')}"
     head = call.session.head(call.bucket, key, query=query)
     if head.status == 400:
         raise invalid_argument("versionId", version, "Invalid version id specified")
     is_marker = head.headers.get("content-type", "").startswith(_DELETE_MARKER_TYPE_PREFIX)
+    if conditions and is_marker:
+        # It has no ETag.
+        raise S3Error("PreconditionFailed", details={"Condition": _condition_name(conditions)})
+    if "if-match" in conditions and head.status == 404:
+        raise S3Error("NoSuchVersion", details={"Key": key, "VersionId": version})
     large = head.is_success and is_manifest(head.headers)
     parts = list_parts_of_object(call, key, f"{query}&") if large else []
     try:
-        _delete(call, key, query, bypass)
+        _delete(call, key, query, {**bypass, **conditions, fields.BACKEND_RESTORE_VERSION: "true"})
     except S3Error as error:
         if error.code == "AccessDenied" and fields.TRANSIENT_S3_LOCK in head.headers:
             raise locked_error()
         raise
     _remove_parts(call, parts, bypass)
-    _restore_newest_version(call, key)
     return Deletion(version, is_marker)
-
-
-def _restore_newest_version(call: Call, key: str) -> None:
-    """Make the newest version the current one if there is no current version."""
-    session = call.session
-    if session.head(call.bucket, key).status != 404:
-        return
-    query = f"format=json&versions=true&limit=2&prefix={quote(key, safe='')}"
-    with session.open_response("GET", call.bucket, query=query) as response:
-        rows = json.loads(response.read_body()) if response.status == 200 else []
-    newest = next((row for row in rows if row.get("name") == key), None)
-    if newest is None or str(newest.get("content_type", "")).startswith(_DELETE_MARKER_TYPE_PREFIX):
-        return
-    version = str(newest.get("version_id", "null"))
-    if version != "null":
-        session.require_success("PUT", call.bucket, key, query=f"version-id={quote(version, safe='')}")
 
 
 # --- events of deletions ------------------------------------------------------------------------------
@@ -232,14 +241,19 @@ def delete_objects(call: Call) -> Response:
 
 def _delete_all(call: Call, items: Sequence[Tree], *, quiet: bool) -> Response:
     results: list[Deletion | S3Error] = [Deletion()] * len(items)
-    left = iter(range(len(items)))
+    numbers_of_key: dict[str, list[int]] = {}
+    for number, item in enumerate(items):
+        numbers_of_key.setdefault(_item_key(item), []).append(number)
+    left = iter(numbers_of_key.values())
 
     def work() -> None:
-        for number in left:
-            results[number] = _delete_one(call, items[number])
-            _report(call, _item_key(items[number]), results[number])
+        # One worker deletes all versions of a key, in the order of the document.
+        for numbers in left:
+            for number in numbers:
+                results[number] = _delete_one(call, items[number])
+                _report(call, _item_key(items[number]), results[number])
 
-    green.gather([work] * min(call.settings.multi_delete_concurrency, len(items)))
+    green.gather([work] * min(call.settings.multi_delete_concurrency, len(numbers_of_key)))
     pairs = list(zip(items, results, strict=True))
     value: dict[str, Value] = {"Error": [_render_error(i, r) for i, r in pairs if isinstance(r, S3Error)]}
     if not quiet:

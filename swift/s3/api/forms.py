@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from base64 import b64decode
 from collections.abc import Mapping
@@ -153,6 +154,11 @@ class PostPolicy:
     size_max: int = FILE_BYTES_MAX
 
 
+_is_iso_date = re.compile(
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|[+-]\d\d:\d\d)?", re.ASCII
+).fullmatch
+
+
 def parse_post_policy(text: str) -> PostPolicy:
     """Return the policy in the base64 text of a form's field; raise ``S3Error``."""
     if len(text) > 2 * POLICY_BYTES_MAX:
@@ -163,7 +169,8 @@ def parse_post_policy(text: str) -> PostPolicy:
         raise _invalid_policy("Invalid Policy: Invalid JSON.")
     if not isinstance(tree, dict) or not {"expiration", "conditions"} >= set(tree):
         raise _invalid_policy("Invalid Policy: Unexpected property.")
-    expires = parse_iso_date(tree["expiration"]) if isinstance(tree.get("expiration"), str) else None
+    date = tree.get("expiration")
+    expires = parse_iso_date(date) if isinstance(date, str) and _is_iso_date(date) else None
     if expires is None:
         raise _invalid_policy("Invalid Policy: Invalid 'expiration' value.")
     items = tree.get("conditions")

@@ -11,9 +11,12 @@ from urllib.parse import quote
 from swift.base.digits import is_digits
 from swift.base.documents import JsonObject
 from swift.base.timestamp import InvalidTimestamp, Timestamp
+from swift.http import fields
+from swift.http.headers import HeaderMap
 from swift.http.response import Response
 from swift.s3.api.call import Call, Handler, invalid_argument, iso_time_of_row, xml_response
-from swift.s3.api.metadata import DELETE_MARKER_TYPE, row_etag, row_storage_class
+from swift.s3.api.metadata import DELETE_MARKER_TYPE, row_etag, row_storage_class, row_version_id
+from swift.s3.auth.session import with_trusted_bucket
 from swift.s3.errors import S3Error, error_for_status
 from swift.s3.xml import Element, Group, RenderedElement, RepeatedGroup, Text, Value, escape
 
@@ -159,7 +162,8 @@ def read_page(
     for name, value in parameters.items():
         if value:
             query += f"&{name}={quote(value, safe='', errors='surrogateescape')}"
-    with call.session.open_response("GET", container, query=query) as response:
+    headers: HeaderMap = {fields.BACKEND_FIND_ARCHIVED_NULL: "true"} if flags else {}
+    with call.session.open_response("GET", container, headers=headers, query=query) as response:
         if response.status == 404:
             raise S3Error("NoSuchBucket", details={"BucketName": call.bucket})
         if not response.is_success:
@@ -274,7 +278,7 @@ def list_versions(call: Call) -> Response:
     marker, version_marker = call.text_param("key-marker"), call.text_param("version-id-marker")
     if "version-id-marker" in call.params:
         _validate_version_marker(version_marker, marker)
-    page = _read_versions_page(call, limit, marker, version_marker)
+    page = _read_versions_page(call, limit, marker, _stored_version_marker(call, marker, version_marker))
     value = _common_values(call, page, encode)
     value["KeyMarker"], value["VersionIdMarker"] = encode(marker), version_marker
     if "delimiter" in call.params:
@@ -289,6 +293,15 @@ def list_versions(call: Call) -> Response:
     # Versions and delete markers are in one order; clients rely on it within a name.
     value["Version"] = [RenderedElement(_render_version(call, row, encode, default_class)) for row in objects]
     return xml_response(VERSIONS_RESULT, value)
+
+
+def _stored_version_marker(call: Call, marker: str, version_marker: str) -> str:
+    """Return the id by which the listing knows a version; clients know one of an archived object as null."""
+    if version_marker != "null":
+        return version_marker
+    call.session.identify()
+    head = with_trusted_bucket(call.session, call.bucket).head(call.bucket, marker, query="version-id=null")
+    return head.headers.get("x-object-version-id", version_marker)
 
 
 def _read_versions_page(call: Call, limit: int, marker: str, version_marker: str) -> Page:
@@ -331,7 +344,7 @@ def _render_version(call: Call, row: JsonObject, encode: NameEncoding, default_c
         storage_class = f"<StorageClass>{row_storage_class(row) or default_class}</StorageClass>"
     return (
         f"<{tag}><Key>{escape(encode(row['name']))}</Key>"
-        f"<VersionId>{escape(str(row.get('version_id', 'null')))}</VersionId>"
+        f"<VersionId>{escape(row_version_id(row))}</VersionId>"
         f"<IsLatest>{'true' if row.get('is_latest', True) else 'false'}</IsLatest>"
         f"<LastModified>{iso_time_of_row(row['last_modified'])}</LastModified>{data}"
         f"<Owner><ID>{name}</ID><DisplayName>{name}</DisplayName></Owner>{storage_class}</{tag}>"

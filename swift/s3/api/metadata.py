@@ -11,10 +11,11 @@ from email.header import Header
 from swift.base.documents import JsonObject
 from swift.base.errors import ConfigError
 from swift.base.etag import EtagList
-from swift.base.timestamp import http_date
+from swift.base.timestamp import InvalidTimestamp, Timestamp, http_date
 from swift.http import fields
 from swift.http.conditional import parse_http_date
 from swift.http.headers import HeaderMap, has_control_characters, utf8_value
+from swift.middleware.versioned_writes.names import ARCHIVED_NULL
 from swift.policy.policy import Policies
 from swift.s3.api.tags import decode_tags
 from swift.s3.errors import S3Error
@@ -119,7 +120,8 @@ DELETE_MARKER_TYPE = "application/x-deleted;swift_versions_deleted=1"
 EMPTY_MD5 = "d41d8cd98f00b204e9800998ecf8427e"
 DEFAULT_CONTENT_TYPE = "binary/octet-stream"
 #: Of a GET or HEAD, for the object server.
-CONDITION_HEADERS = ("if-match", "if-none-match", "if-modified-since", "if-unmodified-since")
+_DATE_CONDITIONS = ("if-modified-since", "if-unmodified-since")
+CONDITION_HEADERS = ("if-match", "if-none-match", *_DATE_CONDITIONS)
 #: In which metadata conditions find an ETag.
 ETAG_IS_AT = fields.SYSMETA_S3_ETAG
 #: The same for writes to a possible link to a version: they do not request its target first.
@@ -209,7 +211,7 @@ def parse_read_headers(headers: HeaderMap) -> HeaderMap:
     if parse_range(headers) is not None:
         found["range"] = headers["range"]
         if "if-range" in headers:
-            found["if-range"] = headers["if-range"].replace("-N", "")
+            found["if-range"] = _store_date(headers["if-range"].replace("-N", ""))
     found[fields.BACKEND_ETAG_IS_AT] = ETAG_IS_AT
     return found
 
@@ -236,8 +238,39 @@ def fails_if_match(requested: HeaderMap, headers: HeaderMap) -> bool:
 def fails_if_unmodified_since(requested: HeaderMap, headers: HeaderMap) -> bool:
     """Return True if an object is newer than If-Unmodified-Since, evaluated before If-None-Match."""
     limit_s = parse_http_date(requested.get("if-unmodified-since", ""))
-    modified_s = parse_http_date(headers.get("last-modified", ""))
+    modified_s = modified_second(headers)
     return limit_s is not None and modified_s is not None and modified_s > limit_s
+
+
+def fails_if_modified_since(requested: HeaderMap, headers: HeaderMap) -> bool:
+    """Return True if an object is not newer than If-Modified-Since."""
+    limit_s = parse_http_date(requested.get("if-modified-since", ""))
+    modified_s = modified_second(headers)
+    return limit_s is not None and modified_s is not None and modified_s <= limit_s
+
+
+# Times are rounded down in the S3 API and up in Swift's, so storage nodes do not evaluate dates.
+
+
+def pop_date_conditions(requested: HeaderMap) -> HeaderMap:
+    """Remove the conditions on dates from those of a read and return them."""
+    return {name: requested.pop(name) for name in _DATE_CONDITIONS if name in requested}
+
+
+def modified_second(headers: HeaderMap) -> int | None:
+    """Return the last change of a response's object as Unix second, rounded down; None if it is unknown."""
+    for name in ("x-timestamp", fields.BACKEND_TIMESTAMP):
+        try:
+            return int(Timestamp(headers[name]).seconds)
+        except (KeyError, InvalidTimestamp):
+            continue
+    return parse_http_date(headers.get("last-modified", ""))
+
+
+def _store_date(text: str) -> str:
+    """Return If-Range for storage nodes, which round up; an ETag as it is."""
+    seconds = parse_http_date(text)
+    return text if seconds is None else http_date(seconds + 1)
 
 
 def object_etag(headers: HeaderMap) -> str:
@@ -298,6 +331,16 @@ def row_etag(row: JsonObject) -> str:
     return etag.partition(";")[0]
 
 
+def s3_version_id(headers: HeaderMap) -> str:
+    """Return the id of a response's version; ``null`` for an archived object from before versioning."""
+    return "null" if fields.SYSMETA_VERSIONS_NULL in headers else headers.get("x-object-version-id", "")
+
+
+def row_version_id(row: JsonObject) -> str:
+    """Return the id of a row's version."""
+    return "null" if ARCHIVED_NULL in row else str(row.get("version_id", "null"))
+
+
 def to_s3_headers(headers: HeaderMap) -> HeaderMap:
     """Return the headers of a response about an object as S3's."""
     found: HeaderMap = {}
@@ -309,7 +352,7 @@ def to_s3_headers(headers: HeaderMap) -> HeaderMap:
                 value
             )
         elif name == "x-object-version-id":
-            found["x-amz-version-id"] = value
+            found["x-amz-version-id"] = s3_version_id(headers)
         elif name == "x-parts-count" and is_multipart(headers):
             found["x-amz-mp-parts-count"] = value
         elif name == fields.SYSMETA_S3_REDIRECT:
@@ -320,6 +363,9 @@ def to_s3_headers(headers: HeaderMap) -> HeaderMap:
             found["x-amz-tagging-count"] = str(len(decode_tags(value)))
     if "etag" in headers:
         found["etag"] = object_etag(headers)
+    modified_s = modified_second(headers)
+    if "last-modified" in found and modified_s is not None:
+        found["last-modified"] = http_date(modified_s)
     if "x-delete-at" in headers:
         date = http_date(int(headers["x-delete-at"]))
         found["x-amz-expiration"] = f'expiry-date="{date}", rule-id="swift-object-expiration"'

@@ -42,7 +42,14 @@ from swift.s3.api.listing import (
     row_name,
     user_element,
 )
-from swift.s3.api.metadata import EMPTY_MD5, row_etag, row_parameters, row_storage_class, to_swift_headers
+from swift.s3.api.metadata import (
+    EMPTY_MD5,
+    row_etag,
+    row_parameters,
+    row_storage_class,
+    s3_version_id,
+    to_swift_headers,
+)
 from swift.s3.api.objectlock import (
     LOCK_CONFIGURATION,
     REQUESTED_LOCK_METADATA,
@@ -77,7 +84,6 @@ from swift.s3.api.uploadstate import (
 )
 from swift.s3.api.writes import (
     expiry_headers,
-    parse_write_conditions,
     part_checksum_elements,
     redirect_headers,
     tagging_headers,
@@ -89,6 +95,7 @@ from swift.s3.api.writes import (
 from swift.s3.errors import S3Error
 from swift.s3.names import segments_container
 from swift.s3.policy.authorize import new_object_acl_headers
+from swift.s3.policy.context import upload_headers_metadata
 from swift.s3.xml import Group, RepeatedGroup, Text, Value
 
 CREATE_RESULT = Group("InitiateMultipartUploadResult", Text("Bucket"), Text("Key"), Text("UploadId"))
@@ -148,6 +155,7 @@ def create_upload(call: Call) -> Response:
     stored = to_swift_headers(headers)
     stored.update(redirect_headers(headers), **key_metadata)
     stored.update(tagging_headers(headers), **new_object_acl_headers(call, name=fields.SYSMETA_S3_UPLOAD_ACL))
+    stored.update(upload_headers_metadata(headers))
     lock = parse_requested_lock(headers)
     if lock is not None:
         require_lockable(call, LOCK_CONFIGURATION)
@@ -201,7 +209,6 @@ def _parse_requested_checksum(headers: HeaderMap) -> RequestedChecksum | None:
 def abort_upload(call: Call) -> Response:
     """AbortMultipartUpload: deletes the marker first, unless the upload completes (decision 0020)."""
     require_multipart(call)
-    parse_write_conditions(call.headers)
     upload_id = parse_upload_id(call)
     state = _end_open_upload(call, upload_id)
     # An interrupted proxy of an earlier version may have left the marker of a complete upload.
@@ -319,7 +326,7 @@ def _copy_part(
         value[requested.algorithm.element] = upload.checksum
     response_headers = encryption_response_headers(call)
     if "x-object-version-id" in found.headers:
-        response_headers["x-amz-copy-source-version-id"] = found.headers["x-object-version-id"]
+        response_headers["x-amz-copy-source-version-id"] = s3_version_id(found.headers)
     return xml_response(COPY_PART_RESULT, value, headers=response_headers)
 
 

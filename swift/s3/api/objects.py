@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 
 from swift.base.digits import is_digits
 from swift.base.ranges import ByteRanges
@@ -25,9 +26,12 @@ from swift.s3.api.encryption import (
     encryption_response_headers,
     validate_object_key,
 )
+from swift.s3.api.listing import read_page
 from swift.s3.api.metadata import (
+    DELETE_MARKER_TYPE,
     apply_response_overrides,
     fails_if_match,
+    fails_if_modified_since,
     fails_if_unmodified_since,
     is_multipart,
     metadata_for_post,
@@ -35,6 +39,9 @@ from swift.s3.api.metadata import (
     object_storage_class,
     parse_range,
     parse_read_headers,
+    pop_date_conditions,
+    row_version_id,
+    s3_version_id,
     to_s3_headers,
     to_swift_headers,
 )
@@ -71,7 +78,7 @@ from swift.s3.api.writes import (
     write_error,
     write_response_headers,
 )
-from swift.s3.auth.session import owner_sysmeta
+from swift.s3.auth.session import owner_sysmeta, with_trusted_bucket
 from swift.s3.config.lifecycle import expiration_headers
 from swift.s3.config.notifications import enqueue_event, etag_and_version
 from swift.s3.errors import S3Error, error_for_status
@@ -102,7 +109,7 @@ def put_object(call: Call) -> Response:
         enqueue_event(call, "s3:ObjectCreated:Put", call.key, size=size, **etag_and_version(response_headers))
         return Response(200, response_headers)
     upload.raise_body_error()
-    if status == 412:
+    if status == 412 and conditions:
         raise precondition_error(call.session, call.bucket, call.key, conditions)
     if status == 409 and conditions:
         raise S3Error("ConditionalRequestConflict")
@@ -117,8 +124,9 @@ def read_object(call: Call) -> Response:
     except S3Error:
         authorize_read(call)
         raise
+    dates = pop_date_conditions(requested)
     call, response = open_object(call, requested, query)
-    failed_condition = _failed_condition(requested, response)
+    failed_condition = _failed_condition({**requested, **dates}, response)
     if failed_condition:
         drained(response)
         raise S3Error("PreconditionFailed", details={"Condition": failed_condition})
@@ -126,6 +134,11 @@ def read_object(call: Call) -> Response:
         drained(response)
         raise _read_error(call, response)
     swift_headers = response.headers
+    if response.is_success and fails_if_modified_since(dates, swift_headers):
+        drained(response)
+        for name in ("content-length", "content-range"):
+            swift_headers.pop(name, None)
+        response = Response(304, swift_headers)
     headers = to_s3_headers(swift_headers)
     headers.update(
         lock_headers(swift_headers),
@@ -144,7 +157,7 @@ def read_object(call: Call) -> Response:
             _respond_as_only_part(call, response, headers)
     response.headers = headers
     if call.request.method == "HEAD" and parse_range(call.headers) and response.status == 200:
-        modified_s = parse_http_date(headers.get("last-modified", ""))
+        modified_s = parse_http_date(swift_headers.get("last-modified", ""))
         if if_range_matches(
             requested, etag=client_etag(requested, swift_headers), last_modified_s=modified_s
         ):
@@ -153,11 +166,11 @@ def read_object(call: Call) -> Response:
 
 
 def _failed_condition(requested: HeaderMap, response: Response) -> str:
-    """Return the condition of a 304 that failed before the one that the storage nodes reported."""
-    if response.status != 304:
-        return ""
-    if fails_if_match(requested, response.headers):
+    """Return the condition that failed before the one that storage nodes reported, if they did."""
+    if response.status == 304 and fails_if_match(requested, response.headers):
         return "If-Match"
+    if response.status not in _READ_STATUSES:
+        return ""
     return "If-Unmodified-Since" if fails_if_unmodified_since(requested, response.headers) else ""
 
 
@@ -241,9 +254,24 @@ def _read_error(call: Call, response: Response) -> S3Error:
         return S3Error("InvalidPartNumber", details={"PartNumberRequested": call.params["partNumber"]})
     if status == 416:
         return S3Error("InvalidRange", details={"RangeRequested": call.headers.get("range", "")})
-    return (
-        read_error(call, response) if status in (400, 404) else error_for_status(status, conflict="BrokenMPU")
-    )
+    if status not in (400, 404):
+        return error_for_status(status, conflict="BrokenMPU")
+    error = read_error(call, response)
+    if error.code == "NoSuchKey":
+        error.headers.update(_delete_marker_headers(call))
+    return error
+
+
+def _delete_marker_headers(call: Call) -> HeaderMap:
+    """Return the headers about the delete marker that is the current version; none without one."""
+    if "versions-container" not in call.session.bucket_info(call.bucket).sysmeta:
+        return {}
+    trusted = replace(call, session=with_trusted_bucket(call.session, call.bucket))
+    page = read_page(trusted, call.bucket, 1, {"prefix": call.key}, flags="&versions=true")
+    newest = next((row for row in page.rows if row.get("name") == call.key), {})
+    if newest.get("content_type") != DELETE_MARKER_TYPE:
+        return {}
+    return {"x-amz-delete-marker": "true", "x-amz-version-id": row_version_id(newest)}
 
 
 def delete_object(call: Call) -> Response:
@@ -398,15 +426,15 @@ def _head_newest(call: Call) -> HeaderMap:
 
 
 def _version_headers(headers: HeaderMap) -> HeaderMap:
-    version = headers.get("x-object-version-id")
+    version = s3_version_id(headers)
     return {"x-amz-version-id": version} if version else {}
 
 
 def _replace_tags(call: Call, text: str) -> HeaderMap:
     """Replace the tags and return the response headers about the version."""
-    requested = call.params.get("versionId", "null")
+    found = _head_newest(call) if "versionId" in call.params else {}
+    requested = found.get("x-object-version-id", "null")
     if requested != "null":
-        found = _head_newest(call)
         current = call.session.head(call.bucket, call.key).headers.get("x-object-version-id")
         if current != requested:
             # Only privileged requests reach it, so the caller's right is checked here.

@@ -16,8 +16,10 @@ from swift.s3.api.call import Call
 from swift.s3.api.payload import S3Upload
 from swift.s3.api.uploadstate import (
     NUMBER_DIGITS,
+    SWAPS_MAX,
     ObjectResponse,
     SwapOutcome,
+    SwapTries,
     UploadState,
     find_part_references,
     marker_name,
@@ -30,8 +32,8 @@ from swift.s3.auth.session import Session
 from swift.s3.errors import S3Error, error_for_status
 from swift.s3.names import KEY_BYTES_MAX
 
-#: Statuses that report the state of an object; 501: nodes support no conditions.
-_EXPECTED_STATUSES = (404, 409, 412, 501)
+#: Statuses that report the state of an object; 501: nodes support no conditions; 503: others change it too.
+_EXPECTED_STATUSES = (404, 409, 412, 501, 503)
 
 
 class CallerObjectClient:
@@ -101,7 +103,6 @@ def find_parts_in_use(call: Call, upload_id: str) -> set[tuple[str, str]] | None
 _REWIND_BYTES_MAX = 65536
 #: Random digits before the part number in the name of a part that was uploaded again.
 _RANDOM_DIGITS = 9
-_ATTEMPTS_MAX = 50
 
 
 class RewindableBody(WrappedRequestBody):
@@ -191,16 +192,19 @@ def _new_part_name(state: UploadState, number: int) -> str:
 
 def _record_part(call: Call, state: UploadState, number: int, name: str) -> None:
     """Make an object the valid one of a part, unless the upload has ended; raise ``S3Error``."""
-    objects, own = CallerObjectClient(call.session), name.rpartition("/")[2]
-    for _ in range(_ATTEMPTS_MAX):
+    objects, own, tries = CallerObjectClient(call.session), name.rpartition("/")[2], SwapTries()
+    for _ in range(SWAPS_MAX):
         found = read_upload_state(call, state.id)
         if found is None or found.is_completing:
             # No decision refers to the object.
             call.delete_unreferenced_part(state.segments_container, name)
             raise no_such_upload(state.id)
+        if found.record.parts.get(number) == own:
+            return
         record = replace(found.record, parts={**found.record.parts, number: own})
         outcome = swap_record(objects, found, record)
-        if outcome is SwapOutcome.LOST:
+        if outcome.is_open:
+            tries.pause(outcome)
             continue
         if outcome is SwapOutcome.UNSUPPORTED:
             swap_record(objects, found, record, is_conditional=False)

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import json
+import random
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import unhexlify
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,14 +20,15 @@ from typing import NamedTuple, Protocol
 from urllib.parse import quote
 from uuid import uuid4
 
+from swift import green
 from swift.base.digits import is_digits
 from swift.base.documents import JsonObject
 from swift.base.entity import EntityPath
-from swift.base.errors import SwiftError
 from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.gateway.internal_client import InternalClient
 from swift.http import fields
 from swift.http.headers import HeaderMap
+from swift.http.response import HTTPError
 from swift.s3.api.call import Call
 from swift.s3.api.checksums import ALGORITHMS, Algorithm
 from swift.s3.api.metadata import DELETE_MARKER_TYPE, EMPTY_MD5, is_large, metadata_for_put, row_parameters
@@ -164,13 +166,18 @@ def multipart_etag(etags: Sequence[str]) -> str:
 DECISION_VALID_S = 5 * 86400.0
 #: Statuses after which a write may have happened.
 _UNCERTAIN = (408, 409, 429, 499)
+#: Unknown outcomes of a compare-and-swap before it fails, and the first pause after one; they double.
+_UNKNOWN_MAX, _PAUSE_S = 7, 0.02
+#: Tries of a compare-and-swap.
+SWAPS_MAX = 50
 
 
-class StateUnavailable(SwiftError):
+class StateUnavailable(HTTPError):
     """The cluster could not read or change the state of an upload."""
 
     def __init__(self, status: int):
-        super().__init__(f"the request for an upload's marker had status {status}")
+        super().__init__(status)
+        self.args = (f"the request for an upload's marker had status {status}",)
         self.status = status
 
 
@@ -211,6 +218,28 @@ class SwapOutcome(Enum):
     LOST = "lost"
     #: A node supports no conditions; nothing was changed.
     UNSUPPORTED = "weak"
+    #: Other requests change the marker at the same time, or nodes fail: read it again.
+    UNKNOWN = "unknown"
+
+    @property
+    def is_open(self) -> bool:
+        """True if the marker must be read again."""
+        return self in (SwapOutcome.LOST, SwapOutcome.UNKNOWN)
+
+
+class SwapTries:
+    """The tries of a compare-and-swap, which other requests may disturb."""
+
+    def __init__(self) -> None:
+        self._unknown = 0
+
+    def pause(self, outcome: SwapOutcome) -> None:
+        """Wait before the next try; raise ``StateUnavailable`` after too many unknown outcomes."""
+        if outcome is SwapOutcome.UNKNOWN:
+            if self._unknown == _UNKNOWN_MAX:
+                raise StateUnavailable(503)
+            green.sleep(_PAUSE_S * 2**self._unknown * (0.5 + random.random()))
+            self._unknown += 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,7 +372,8 @@ def swap_record(
             f"{digest}{row_parameters(storage_class=storage_class)}"
         )
     name = marker_name(state.key, state.id)
-    return _swap_outcome(objects.request("PUT", segments_container(state.bucket), name, headers, body))
+    answer = objects.request("PUT", segments_container(state.bucket), name, headers, body)
+    return SwapOutcome.UNKNOWN if answer.status == 503 else _swap_outcome(answer)
 
 
 def end_upload(objects: ObjectClient, state: UploadState) -> SwapOutcome:
@@ -389,13 +419,16 @@ def join_decision(objects: ObjectClient, state: UploadState) -> UploadState | No
 
     Return the new state, None if the upload ended meanwhile. Raise ``StateUnavailable``.
     """
-    for _ in range(8):
+    tries = SwapTries()
+    for _ in range(SWAPS_MAX):
         decision = state.record.decision
         if decision is None or decision.is_joined:
             return state
         joined = replace(state.record, decision=replace(decision, is_joined=True))
-        if swap_record(objects, state, joined) is SwapOutcome.UNSUPPORTED:
+        outcome = swap_record(objects, state, joined)
+        if outcome is SwapOutcome.UNSUPPORTED:
             return state
+        tries.pause(outcome)
         found = read_state(objects, state.bucket, state.key, state.id)
         if found is None:
             return None
@@ -409,15 +442,19 @@ def revert_decision(objects: ObjectClient, state: UploadState, decision: Complet
     If other requests have joined the decision, one of them may have carried it out. The upload then ends,
     and the lifecycle daemon deletes its unused parts.
     """
-    found = read_state(objects, state.bucket, state.key, state.id)
-    if found is None or found.record.decision is None or found.record.decision.id != decision.id:
-        return
-    if not found.record.decision.is_joined:
-        if swap_record(objects, found, replace(found.record, decision=None)) is not SwapOutcome.LOST:
-            return
+    tries = SwapTries()
+    for _ in range(SWAPS_MAX):
         found = read_state(objects, state.bucket, state.key, state.id)
-    if found is not None and found.record.decision is not None and found.record.decision.id == decision.id:
-        end_upload(objects, found)
+        known = None if found is None else found.record.decision
+        if found is None or known is None or known.id != decision.id:
+            return
+        if known.is_joined:
+            end_upload(objects, found)
+            return
+        outcome = swap_record(objects, found, replace(found.record, decision=None))
+        if not outcome.is_open:
+            return
+        tries.pause(outcome)
 
 
 class DecisionStatus(Enum):
@@ -482,7 +519,8 @@ def list_page(
     for name, text in limits.items():
         if text:
             query += f"&{name}={quote(text, safe='', errors='surrogateescape')}"
-    with client.request("GET", path, query=query, accept=(2, 404)) as response:
+    headers: HeaderMap = {fields.BACKEND_FIND_ARCHIVED_NULL: "true"} if flags else {}
+    with client.request("GET", path, headers, query=query, accept=(2, 404)) as response:
         body = response.read_body() if response.status == 200 else b""
     rows: list[JsonObject] = json.loads(body) if body else []
     return rows

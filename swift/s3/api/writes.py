@@ -10,11 +10,17 @@ from urllib.parse import quote
 from swift import green
 from swift.base.entity import EntityPath
 from swift.base.timestamp import InvalidTimestamp, Timestamp
+from swift.base.truth import is_true
+from swift.gateway.info import ContainerInfo
 from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import Response
-from swift.middleware.versioned_writes.names import Version, unquote_container_name
+from swift.middleware.versioned_writes.names import (
+    Version,
+    unquote_container_name,
+    version_name_bytes,
+)
 from swift.s3.api.call import Call, invalid_argument
 from swift.s3.api.checksums import ALGORITHMS, FULL_OBJECT
 from swift.s3.api.metadata import (
@@ -31,7 +37,13 @@ from swift.s3.api.payload import S3Upload, parse_content_md5
 from swift.s3.api.tags import encode_tags, parse_tags_header
 from swift.s3.auth.session import Session
 from swift.s3.errors import S3Error, error_for_status
+from swift.s3.names import KEY_BYTES_MAX
 from swift.s3.xml import Value
+
+
+def has_versioning(info: ContainerInfo) -> bool:
+    """Return True if new objects of a bucket become versions."""
+    return "versions-container" in info.sysmeta and is_true(info.sysmeta.get("versions-enabled"))
 
 
 def version_query(call: Call) -> str:
@@ -110,6 +122,18 @@ _UNSUPPORTED_CONDITIONS = (
 )
 
 
+#: Changes that evaluate conditions, or refuse those that they do not support.
+CONDITIONAL_OPERATIONS = frozenset(("PutObject", "CopyObject", "CompleteMultipartUpload", "DeleteObject"))
+
+
+def refuse_conditions(request: Request) -> None:
+    """Raise ``S3Error`` for a condition of a change that does not evaluate any."""
+    if request.method not in ("GET", "HEAD", "OPTIONS"):
+        for name in ("if-match", "if-none-match", *_UNSUPPORTED_CONDITIONS):
+            if name in request.headers:
+                raise S3Error("NotImplemented", details={"Header": name})
+
+
 def parse_write_conditions(headers: HeaderMap) -> HeaderMap:
     """Return If-Match and If-None-Match of a write; raise ``S3Error`` for other conditions."""
     found: HeaderMap = {n: headers[n] for n in ("if-match", "if-none-match") if n in headers}
@@ -162,6 +186,8 @@ def validate_write(call: Call) -> str:
     for name in headers:
         if name in _UNSUPPORTED_HEADERS:
             raise S3Error("NotImplemented", details={"Header": name})
+    if version_name_bytes(call.key) > KEY_BYTES_MAX and has_versioning(call.session.bucket_info(call.bucket)):
+        raise S3Error("KeyTooLongError")
     expiry_headers(headers)
     storage_class = parse_storage_class(call)
     if headers.get("x-amz-request-payer", "requester") != "requester":
@@ -269,12 +295,19 @@ def write_response_headers(response: Response) -> HeaderMap:
     return headers
 
 
+def archive_error() -> S3Error:
+    """Return the error for a change whose former object cannot be archived (``X-Versions-Location``)."""
+    return S3Error("InvalidBucketState", "The container for former objects of this bucket does not exist.")
+
+
 def write_error(session: Session, bucket: str, status: int, headers: HeaderMap) -> S3Error:
     """Return the error for a failed write, other than for its conditions."""
     if status == 404:
         return S3Error("NoSuchBucket", details={"BucketName": bucket})
     if status == 422 and "content-md5" in headers:
         return S3Error("BadDigest", details={"ExpectedDigest": parse_content_md5(headers)})
+    if status == 412:
+        return archive_error()
     if status == 400 and any(name.startswith("x-amz-meta-") for name in headers):
         return S3Error("MetadataTooLarge")
     return error_for_status(status, missing="NoSuchBucket", conflict="OperationAborted")

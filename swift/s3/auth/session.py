@@ -188,6 +188,8 @@ class CallerIdentity:
     authorize: AuthorizeCallback | None = None
 
 
+#: In the query of a request for an object from before versioning.
+_NULL_VERSION = "version-id=null"
 #: The caller of a request without a signature.
 ANONYMOUS = CallerIdentity()
 
@@ -368,6 +370,8 @@ class Session:
         sub = self._make_request(method, own, bucket, key, headers=headers, body=body, query=query)
         if isinstance(body, bytes) and method in ("PUT", "POST"):
             sub.headers["content-length"] = str(len(body))
+        if _NULL_VERSION in query:
+            sub.headers[fields.BACKEND_FIND_ARCHIVED_NULL] = "true"
         env = sub.env
         if is_trusted:
             env[environkeys.AUTHORIZE_OVERRIDE] = True

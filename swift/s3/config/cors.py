@@ -313,13 +313,16 @@ def find_preflight_account(
 ) -> str:
     """Return the account of a preflight request's bucket, empty if it is unknown.
 
-    The access key of a presigned URL identifies it if the key was seen with a valid signature.
+    The access key of a presigned URL identifies it if the key was seen with a valid signature. A request
+    that will be signed in its headers may be for any account.
     """
     if target.account:
         return target.account
     credential = request.params.get("X-Amz-Credential", "").rsplit("/", 4)[0]
     key = credential or request.params.get("AWSAccessKeyId", "")
-    return known.find(request, key) if key else settings.anonymous_account
+    if key:
+        return known.find(request, key)
+    return "" if _announces_signed_request(request) else settings.anonymous_account
 
 
 def bucket_preflight(request: Request, sessions: Sequence[Session], bucket: str) -> Response | None:

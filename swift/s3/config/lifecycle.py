@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from urllib.parse import quote
@@ -457,6 +458,9 @@ def expiration_headers(
         except InvalidTimestamp:
             return {}
     tags = decode_tags(stored.get(fields.TRANSIENT_S3_TAGGING))
+    day_s = call.settings.lifecycle_debug_interval
+    if day_s:
+        rules = tuple(replace(rule, day_s=day_s) for rule in rules)
     found = find_expiry(rules, call.key, size, modified_s, tags)
     if found is None:
         return {}

@@ -24,9 +24,11 @@ class Transition(NamedTuple):
     #: The number of newest noncurrent versions that do not move.
     newer_versions: int = 0
 
-    def due_s(self, moment_s: float) -> int:
+    def due_s(self, moment_s: float, day_s: int = DAY_S) -> int:
         """Return the Unix second at which it is due for an object whose event was at ``moment_s``."""
-        return self.date if self.date is not None else midnight_after_days(moment_s, self.days or 0)
+        if self.date is not None:
+            return self.date
+        return midnight_after_days(moment_s, self.days or 0, day_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,8 @@ class LifecycleRule:
     #: Transitions of current and of noncurrent versions to other storage classes.
     transitions: tuple[Transition, ...] = ()
     noncurrent_transitions: tuple[Transition, ...] = ()
+    #: Seconds of a day; fewer in tests of clients.
+    day_s: int = DAY_S
 
     def matches(self, key: str, size: int) -> bool:
         """Return True if the rule applies to an object of this key and size, not regarding its tags."""
@@ -81,7 +85,7 @@ class LifecycleRule:
         """Return the Unix second at which an object expires; None if the rule does not expire objects."""
         if self.date is not None:
             return self.date
-        return None if self.days is None else midnight_after_days(modified_s, self.days)
+        return None if self.days is None else midnight_after_days(modified_s, self.days, self.day_s)
 
     @property
     def affects_objects(self) -> bool:
@@ -98,9 +102,9 @@ class Expiry(NamedTuple):
     rule: str
 
 
-def midnight_after_days(moment_s: float, days: int) -> int:
+def midnight_after_days(moment_s: float, days: int, day_s: int = DAY_S) -> int:
     """Return the first midnight that is at least this many days after a moment."""
-    return -int(-(moment_s + days * DAY_S) // DAY_S) * DAY_S
+    return -int(-(moment_s + days * day_s) // day_s) * day_s
 
 
 def find_expiry(
@@ -154,7 +158,7 @@ def expired_noncurrent_rules(
         if rule.noncurrent_days is not None
         and rule.matches(key, size)
         and newer >= rule.newer_versions
-        and midnight_after_days(since_s, rule.noncurrent_days) <= now_s
+        and midnight_after_days(since_s, rule.noncurrent_days, rule.day_s) <= now_s
     ]
 
 
@@ -173,7 +177,7 @@ def due_storage_class(
     ``current_class`` is empty for the bucket's. Without ``tags`` the caller checks them.
     """
     moves = [
-        (move.due_s(modified_s), move.storage_class)
+        (move.due_s(modified_s, rule.day_s), move.storage_class)
         for rule in rules
         if rule.matches(key, size)
         and rule.allows_transition_of_size(size)
@@ -199,7 +203,7 @@ def due_noncurrent_storage_class(
     ``newer`` is the number of newer noncurrent versions.
     """
     moves = [
-        (move.due_s(since_s), move.storage_class)
+        (move.due_s(since_s, rule.day_s), move.storage_class)
         for rule in rules
         if rule.matches(key, size)
         and rule.allows_transition_of_size(size)
@@ -227,6 +231,6 @@ def is_upload_expired(rules: Sequence[LifecycleRule], key: str, begun_s: float, 
         rule.abort_days is not None
         and rule.is_enabled
         and key.startswith(rule.prefix)
-        and midnight_after_days(begun_s, rule.abort_days) <= now_s
+        and midnight_after_days(begun_s, rule.abort_days, rule.day_s) <= now_s
         for rule in rules
     )

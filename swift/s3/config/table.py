@@ -177,6 +177,55 @@ def _fixed_response(schema: Element, value: dict[str, Value]) -> Handler:
     return answer
 
 
+# Settings that this server does not have were never set: clients that read all settings go on.
+
+_NEVER_SET_LISTS = {
+    "Analytics": "ListBucketAnalyticsConfigurationResult",
+    "IntelligentTiering": "ListBucketIntelligentTieringConfigurationsOutput",
+    "Metrics": "ListMetricsConfigurationsResult",
+}
+ABAC = Group("AbacStatus", Text("Status"))
+
+
+def get_replication(call: Call) -> Response:
+    """GetBucketReplication."""
+    owner_sysmeta(call.session, call.bucket)
+    raise S3Error("ReplicationConfigurationNotFoundError", details={"BucketName": call.bucket})
+
+
+def delete_replication(call: Call) -> Response:
+    """DeleteBucketReplication."""
+    owner_sysmeta(call.session, call.bucket)
+    return no_content()
+
+
+def get_abac(call: Call) -> Response:
+    """GetBucketAbac."""
+    owner_sysmeta(call.session, call.bucket)
+    return xml_response(ABAC, {"Status": "Disabled"})
+
+
+def _never_set(noun: str) -> dict[str, Handler]:
+    """Return the handlers of a list of configurations, which is empty."""
+    result = Group(_NEVER_SET_LISTS[noun], Text("IsTruncated"))
+
+    def get(call: Call) -> Response:
+        owner_sysmeta(call.session, call.bucket)
+        if "id" in call.params:
+            raise S3Error("NoSuchConfiguration", details={"Id": call.text_param("id")})
+        return xml_response(result, {"IsTruncated": "false"})
+
+    def delete(call: Call) -> Response:
+        owner_sysmeta(call.session, call.bucket)
+        raise S3Error("NoSuchConfiguration", details={"Id": call.text_param("id")})
+
+    return {
+        f"GetBucket{noun}Configuration": get,
+        f"ListBucket{noun}Configurations": get,
+        f"DeleteBucket{noun}Configuration": delete,
+    }
+
+
 def _encode_logging(call: Call, tree: Tree) -> HeaderMap:
     requested = tree_of(tree.get("LoggingEnabled"))
     if not requested:
@@ -524,6 +573,10 @@ HANDLERS: dict[str, Handler] = {
     "PutBucketVersioning": put_versioning,
     "GetBucketAccelerateConfiguration": _fixed_response(ACCELERATION, {}),
     "GetObjectLogging": get_object_logging,
+    "GetBucketReplication": get_replication,
+    "DeleteBucketReplication": delete_replication,
+    "GetBucketAbac": get_abac,
+    **{name: handler for noun in _NEVER_SET_LISTS for name, handler in _never_set(noun).items()},
     "GetBucketPolicy": get_policy,
     "GetBucketPolicyStatus": get_policy_status,
     "PutBucketPolicy": put_policy,

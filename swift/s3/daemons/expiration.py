@@ -136,7 +136,10 @@ class Expiration:
             if not any(rule.matches_tags(tags) for rule in unit.rules):
                 return KEPT
             parts = self._parts(path, found, query)
-        with self._client.request("DELETE", path, query=query, accept=(2, 403, 404, 409)) as response:
+        # A client may make the version the current one meanwhile.
+        headers: HeaderMap = {fields.BACKEND_RESTORE_VERSION: "true"}
+        asked = self._client.request("DELETE", path, headers, query=query, accept=(2, 403, 404, 409))
+        with asked as response:
             status = response.status
         if status == 403:
             return LOCKED

@@ -21,7 +21,7 @@ from swift.base.documents import JsonObject
 from swift.base.entity import EntityPath
 from swift.gateway.internal_client import InternalClient, UnexpectedResponse
 from swift.s3.api.call import iso_time_of_row
-from swift.s3.api.metadata import DELETE_MARKER_TYPE, row_etag, row_storage_class
+from swift.s3.api.metadata import DELETE_MARKER_TYPE, row_etag, row_storage_class, row_version_id
 from swift.s3.api.uploadstate import list_page
 from swift.s3.config.inventory import Inventory
 from swift.s3.daemons.walk import RegisteredBucket
@@ -204,7 +204,7 @@ def columns_of(bucket: str, row: JsonObject, storage_class: str) -> dict[str, st
     return {
         "Bucket": bucket,
         "Key": quote(str(row["name"]), safe="/", errors="surrogateescape"),
-        "VersionId": str(row.get("version_id", "")),
+        "VersionId": row_version_id(row) if "version_id" in row else "",
         "IsLatest": "true" if row.get("is_latest", True) else "false",
         "IsDeleteMarker": "true" if is_marker else "false",
         "Size": "" if is_marker else str(row["bytes"]),

@@ -72,6 +72,12 @@ class LifecycleSettings(Settings):
     orphan_age: float = option(
         604800.0, "Age of parts that are removed when no upload and no object has them.", kind=SECONDS
     )
+    lifecycle_debug_interval: int = option(
+        0,
+        "Seconds that the days of rules have, and at most between passes, for tests of clients; 0: days. "
+        "The same as in the section of s3api.",
+        kind=COUNT,
+    )
     processes: int = option(0, "Daemons that share the buckets; 0: each does all.", kind=COUNT)
     process: int = option(0, "Number of this process, from 0.", kind=COUNT)
     internal_client_conf_path: str = option(
@@ -81,10 +87,16 @@ class LifecycleSettings(Settings):
     )
 
     @property
+    def day_s(self) -> int:
+        """Seconds of a day in rules."""
+        return self.lifecycle_debug_interval or DAY_S
+
+    @property
     def schedule(self) -> Schedule:
         """The schedule for the runner."""
+        interval_s = min(self.interval, self.lifecycle_debug_interval or self.interval)
         return Schedule(
-            self.interval, self.objects_per_second, self.concurrency, report_interval_s=self.report_interval
+            interval_s, self.objects_per_second, self.concurrency, report_interval_s=self.report_interval
         )
 
 
@@ -194,7 +206,7 @@ class LifecyclePass:
                 continue
             # In the bucket at which a former process stopped, the pass continues after the last name.
             stage, after = (str(done[1]), str(done[2])) if entry.name == done[0] else ("", "")
-            today = int(self._context.clock.time() // DAY_S)
+            today = int(self._context.clock.time() // self._task.settings.day_s)
             if not stage and self._task.walked_buckets.get(entry.name) == (entry.changed_at, today):
                 continue
             try:
@@ -212,7 +224,8 @@ class LifecyclePass:
         headers = client.head(entry.path)
         sysmeta = sysmeta_of(headers or {})
         encode_rules = decode_rules(sysmeta)
-        rules = [rule for rule in encode_rules if rule.is_enabled]
+        day_s = self._task.settings.day_s
+        rules = [replace(rule, day_s=day_s) for rule in encode_rules if rule.is_enabled]
         inventories = decode_inventories(sysmeta)
         containers = self._orphan_cleanup.list_segments_containers(entry)
         if not (containers or (headers is not None and (encode_rules or inventories))):
@@ -313,7 +326,7 @@ class LifecyclePass:
             return
         for name in self._failed:
             self._walked.pop(name, None)
-        today = int(self._context.clock.time() // DAY_S)
+        today = int(self._context.clock.time() // self._task.settings.day_s)
         former = {name: seen for name, seen in self._task.walked_buckets.items() if seen[1] == today}
         self._task.walked_buckets = {**former, **self._walked}
 

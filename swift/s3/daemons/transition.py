@@ -23,7 +23,7 @@ from swift.http.headers import HeaderMap
 from swift.http.objectlock import parse_lock
 from swift.http.response import Response
 from swift.http.transform import as_request_body
-from swift.middleware.versioned_writes.names import Version, unquote_container_name
+from swift.middleware.versioned_writes.names import ARCHIVED_NULL, Version, unquote_container_name
 from swift.s3.api.metadata import (
     is_large,
     manifest_headers,
@@ -192,6 +192,8 @@ class TransitionRun:
             **metadata_for_put(found),
             **manifest_headers(storage_class, start.rpartition("/")[2], etag),
         }
+        if fields.SYSMETA_VERSIONS_NULL in headers:
+            headers[fields.SYSMETA_UPDATE_OVERRIDE_ETAG] += f"; {ARCHIVED_NULL}=true"
         headers["x-timestamp"] = _next_offset(stamp).internal
         if not self._store_manifest(place, headers, parts):
             # Another request changed the object first.

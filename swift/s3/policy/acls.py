@@ -146,7 +146,8 @@ def canned_acl(name: str, owner: str, bucket_owner: str) -> Acl:
 
 
 def _unknown_canned_acl(name: str) -> S3Error:
-    return S3Error("InvalidArgument", details={"ArgumentName": "x-amz-acl", "ArgumentValue": name})
+    text = f"The canned ACL '{name}' is not supported. Supported are: {', '.join(CANNED_ACLS)}."
+    return S3Error("InvalidArgument", text, details={"ArgumentName": "x-amz-acl", "ArgumentValue": name})
 
 
 _GRANT_HEADERS = {

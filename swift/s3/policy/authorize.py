@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -20,8 +21,10 @@ from swift.http import fields
 from swift.http.headers import HeaderMap, wire_value
 from swift.http.response import Response
 from swift.s3.api.call import Call, PendingRead
+from swift.s3.api.parts import read_upload_state
 from swift.s3.api.router import PathLevel
 from swift.s3.api.tags import Tags, decode_tags
+from swift.s3.api.uploadstate import parse_upload_id
 from swift.s3.api.writes import version_query
 from swift.s3.auth.session import AclScope, Session, with_trusted_bucket
 from swift.s3.errors import S3Error
@@ -39,10 +42,13 @@ from swift.s3.policy.context import (
     OWNER_ENFORCED,
     OWNER_PREFERRED,
     OWNERSHIP_KEY,
+    UPLOAD_OPERATIONS,
     BucketRules,
+    CreatedUpload,
     ReadTags,
     RequestContext,
     parse_bucket_rules,
+    parse_created_upload,
     principal_of,
 )
 from swift.s3.policy.document import (
@@ -102,7 +108,12 @@ def _authorize_by_rules(call: Call) -> Call:
     actions = actions_of(name, call.params, call.headers)
 
     def verdict_with(tags: ReadTags) -> PolicyVerdict:
-        context = RequestContext(call, tags, version=call.params.get("versionId", ""))
+        context = RequestContext(
+            call,
+            tags,
+            version=call.params.get("versionId", ""),
+            upload=partial(_read_created_upload, call) if name in UPLOAD_OPERATIONS else None,
+        )
         return _policy_verdict(call, rules, actions, call.bucket, call.key, context)
 
     if name in _READ_OPERATIONS:
@@ -122,6 +133,17 @@ def _authorize_by_rules(call: Call) -> Call:
     if verdict is PolicyVerdict.ALLOW:
         return replace(call, session=with_trusted_bucket(session, call.bucket))
     return call
+
+
+def _read_created_upload(call: Call) -> CreatedUpload:
+    """Return what an upload was created with, after its end from its object; raise ``S3Error``."""
+    trusted = replace(call, session=with_trusted_bucket(call.session, call.bucket))
+    upload_id = parse_upload_id(call)
+    state = read_upload_state(trusted, upload_id, is_newest=False)
+    if state is not None:
+        return parse_created_upload(state.headers)
+    found = trusted.session.head(call.bucket, call.key).headers
+    return parse_created_upload(found if found.get(fields.SYSMETA_S3_UPLOAD_ID) == upload_id else {})
 
 
 class _TagsNeeded(Exception):

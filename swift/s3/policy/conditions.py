@@ -171,6 +171,7 @@ CONDITION_KEYS = frozenset(
     for key in (
         *("aws:SourceIp", "aws:SecureTransport", "aws:UserAgent", "aws:Referer", "aws:CurrentTime"),
         *("aws:EpochTime", "aws:username", "aws:userid", "aws:PrincipalArn", "aws:PrincipalAccount"),
+        *("aws:SourceAccount", "aws:SourceArn", "s3:ObjectCreationOperation"),
         *("aws:PrincipalType", "s3:prefix", "s3:delimiter", "s3:max-keys", "s3:x-amz-acl"),
         *("s3:x-amz-grant-read", "s3:x-amz-grant-write", "s3:x-amz-grant-read-acp"),
         *("s3:x-amz-grant-write-acp", "s3:x-amz-grant-full-control", "s3:x-amz-copy-source"),
@@ -183,7 +184,10 @@ CONDITION_KEYS = frozenset(
 )
 #: Keys that restrict a statement for all principals, if their values are fixed.
 RESTRICTING_KEYS = frozenset(
-    ("aws:sourceip", "aws:username", "aws:userid", "aws:principalarn", "aws:principalaccount")
+    (
+        *("aws:sourceip", "aws:username", "aws:userid", "aws:principalarn", "aws:principalaccount"),
+        *("aws:sourceaccount", "aws:sourcearn"),
+    )
 )
 
 

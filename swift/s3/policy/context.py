@@ -5,15 +5,16 @@ Parsed policies are cached. Tags of an object are read only if a condition needs
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from swift.http import fields
-from swift.http.headers import utf8_value
+from swift.http.headers import HeaderMap, utf8_value
 from swift.s3.api.call import Call
-from swift.s3.api.tags import Tags, parse_tags_header
+from swift.s3.api.tags import Tags, decode_tags, parse_tags_header
 from swift.s3.config import codec
 from swift.s3.errors import S3Error
 from swift.s3.policy.conditions import InvalidPolicy
@@ -77,6 +78,45 @@ _HEADER_KEY_PREFIX = "s3:x-amz-"
 _LISTING_KEYS = frozenset(("s3:prefix", "s3:delimiter", "s3:max-keys"))
 _CONDITION_HEADERS = {"s3:if-match": "if-match", "s3:if-none-match": "if-none-match"}
 _PARAMETER_KEYS = {"s3:versionid": "versionId"}
+#: Operations that write an object → ``s3:ObjectCreationOperation``, which AWS has for conditional writes.
+_CREATES_OBJECT = {
+    **dict.fromkeys(("PutObject", "PostObject", "CopyObject", "CompleteMultipartUpload"), "true"),
+    **dict.fromkeys(("CreateMultipartUpload", "UploadPart", "UploadPartCopy"), "false"),
+}
+
+# --- headers of uploads -------------------------------------------------------------------------------
+# Clients send these headers with CreateMultipartUpload only. So UploadPart, UploadPartCopy and
+# CompleteMultipartUpload are judged by what their upload was created with.
+
+UPLOAD_OPERATIONS = frozenset(("UploadPart", "UploadPartCopy", "CompleteMultipartUpload"))
+_UPLOAD_HEADERS = frozenset(
+    (
+        *("x-amz-acl", "x-amz-grant-read", "x-amz-grant-write", "x-amz-grant-read-acp"),
+        *("x-amz-grant-write-acp", "x-amz-grant-full-control", "x-amz-storage-class"),
+        *("x-amz-server-side-encryption", "x-amz-server-side-encryption-customer-algorithm"),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedUpload:
+    """The headers and tags with which an upload was created."""
+
+    headers: Mapping[str, str]
+    tags: Tags
+
+
+def upload_headers_metadata(headers: HeaderMap) -> HeaderMap:
+    """Return the metadata that keeps the headers of an upload for its policy."""
+    found = {name: headers[name] for name in sorted(_UPLOAD_HEADERS) if name in headers}
+    return {fields.SYSMETA_S3_UPLOAD_HEADERS: json.dumps(found)} if found else {}
+
+
+def parse_created_upload(stored: Mapping[str, str]) -> CreatedUpload:
+    """Return what the headers of an upload's marker, or of its object, keep."""
+    text = stored.get(fields.SYSMETA_S3_UPLOAD_HEADERS)
+    tags = decode_tags(stored.get(fields.TRANSIENT_S3_TAGGING))
+    return CreatedUpload(json.loads(text) if text else {}, tags)
 
 
 def principal_of(call: Call) -> Principal:
@@ -90,11 +130,21 @@ def principal_of(call: Call) -> Principal:
 class RequestContext:
     """The values of one request for one object; see ``PolicyContext``."""
 
-    def __init__(self, call: Call, tags: ReadTags, *, version: str | None = None):
+    def __init__(
+        self,
+        call: Call,
+        tags: ReadTags,
+        *,
+        version: str | None = None,
+        upload: Callable[[], CreatedUpload] | None = None,
+    ):
+        """``upload`` reads the multipart upload that the request is a part of."""
         self._call = call
         self._read_tags = tags
         self._version = version
+        self._upload = upload
         self._existing_tags: Tags | None = None
+        self._created_upload: CreatedUpload | None = None
 
     def values(self, key: str) -> Sequence[str] | None:
         """See ``PolicyContext``."""
@@ -138,7 +188,9 @@ class RequestContext:
     def _request_value(self, key: str) -> str | None:
         call = self._call
         if key.startswith(_HEADER_KEY_PREFIX):
-            value = call.headers.get(key[len("s3:") :])
+            value = self._header(key[len("s3:") :])
+        elif key == "s3:objectcreationoperation":
+            value = _CREATES_OBJECT.get(call.endpoint.operation.name)
         elif key in _CONDITION_HEADERS:
             value = call.headers.get(_CONDITION_HEADERS[key])
         elif key in _LISTING_KEYS:
@@ -160,7 +212,19 @@ class RequestContext:
             self._existing_tags = self._read_tags()
         return self._existing_tags.get(name)
 
+    def _header(self, name: str) -> str | None:
+        created = self._created() if name in _UPLOAD_HEADERS else None
+        return (self._call.headers if created is None else created.headers).get(name)
+
+    def _created(self) -> CreatedUpload | None:
+        if self._created_upload is None and self._upload is not None:
+            self._created_upload = self._upload()
+        return self._created_upload
+
     def _request_tags(self) -> Tags:
+        created = self._created()
+        if created is not None:
+            return created.tags
         text = self._call.headers.get("x-amz-tagging")
         try:
             return parse_tags_header(text) if text else {}

@@ -121,3 +121,10 @@ def test_removing_follows_no_links_and_stops_at_strangers(tmp_path):
     (plan.root / "mine").unlink()
     remove_cluster(plan)
     assert not plan.root.exists() and (elsewhere / "precious").exists()
+
+
+def test_requests_without_a_signature_mean_the_account_of_the_user(tmp_path):
+    plan = plan_in(tmp_path / "data", user="acme:ann")
+    create_cluster(plan)
+    [proxy] = plan.etc.rglob("proxy-server.conf")
+    assert read_sections(proxy)["filter:s3api"]["anonymous_account"] == "AUTH_acme"

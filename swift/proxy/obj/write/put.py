@@ -16,7 +16,7 @@ from hashlib import md5
 from swift.base.etag import unquote_etag
 from swift.cluster.placement import NodeIterator
 from swift.cluster.transport import BackendResponse
-from swift.http import environkeys
+from swift.http import environkeys, fields
 from swift.http.body import BadFraming, BodyTimeout, BytesBody, ClientDisconnected
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
@@ -115,6 +115,7 @@ class Uploader:
                 return error_response(500)
         response = put_response(responses, len(outcome.attempts), location.quorum)
         response.headers["last-modified"] = request.timestamp.http_date
+        response.headers[fields.BACKEND_TIMESTAMP] = request.timestamp.internal
         if response.status == 202 and outcome.received_etag:
             # See gateway.writing.
             response.headers["etag"] = outcome.received_etag

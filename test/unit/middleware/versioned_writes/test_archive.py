@@ -33,7 +33,7 @@ class Store:
 
 def archive(store, name="o", headers=None):
     request = Request("DELETE", f"/v1/a/v/{name}", dict(headers or {}))
-    return VersionArchive(store.handle, request, request.entity, "old")
+    return VersionArchive(store.handle, request, request.entity, "old", 1024)
 
 
 def status_of(call, *args):
@@ -93,7 +93,7 @@ def test_nothing_is_kept_of_what_is_not_there():
         ({"GET": (200, {}, b"data")}, 503),
         ({"GET": found(**{"x-timestamp": "junk"})}, 503),
         ({"GET": found(), "PUT": 404}, 412),
-        ({"GET": found(), "PUT": 413}, 412),
+        ({"GET": found(), "PUT": 413}, 413),
         ({"GET": found(), "PUT": 503}, 503),
         ({"GET": found(), "PUT": 302}, 503),
     ],

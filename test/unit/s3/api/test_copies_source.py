@@ -74,3 +74,24 @@ def test_a_version_is_copied_by_its_name(s3):
     assert copy(s3, f"/bucket/key?versionId={first}").headers["x-amz-copy-source-version-id"] == first
     assert s3("GET", "/bucket/copy").body == b"1"
     assert copy(s3, "/bucket/key?versionId=1700000000.00000").code == "NoSuchVersion"
+
+
+@pytest.mark.parametrize(
+    ("stored", "body"),
+    [
+        (("a%2Bb%20c",), b"a%2Bb%20c"),
+        (("a%20b%20c",), b"a%20b%20c"),
+        (("a%2Bb%20c", "a%20b%20c"), b"a%2Bb%20c"),
+        (("a%20b%2Bc", "a%2Bb%2Bc"), None),
+    ],
+)
+def test_a_plus_is_a_plus_and_else_a_blank(s3, stored, body):
+    for name in stored:
+        assert s3("PUT", f"/bucket/{name}", {}, name.encode()).status == 200
+    answer = copy(s3, "/bucket/a+b%20c")
+    if body is None:
+        assert (answer.status, answer.code, answer.texts("Key")) == (404, "NoSuchKey", ["a+b c"])
+    else:
+        assert answer.status == 200
+        assert s3("GET", "/bucket/copy").body == body
+    assert copy(s3, "/bucket/a%2Bb%20c").status == (200 if "a%2Bb%20c" in stored else 404)

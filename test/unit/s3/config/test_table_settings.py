@@ -71,3 +71,29 @@ def test_what_buckets_and_keys_cannot_be_set_to_has_fixed_answers(s3):
     assert s3("GET", "/bucket?acceleration").status in (200, 501)
     assert s3("GET", "/bucket?accelerate").status == 200
     assert s3("GET", "/bucket/key?logging").code == "NoLoggingStatusForKey"
+
+
+#: Settings that this server does not have: selector, elements of a request that sets one.
+NEVER_SET = ("analytics", "metrics", "intelligent-tiering")
+
+
+@pytest.mark.parametrize("selector", NEVER_SET)
+def test_lists_of_settings_that_nobody_can_set_are_empty(s3, selector):
+    answer = s3("GET", f"/bucket?{selector}")
+    assert (answer.status, answer.texts("IsTruncated")) == (200, ["false"])
+    for method in ("GET", "DELETE"):
+        answer = s3(method, f"/bucket?{selector}&id=x")
+        assert (answer.status, answer.code) == (404, "NoSuchConfiguration")
+    answer = s3("PUT", f"/bucket?{selector}&id=x", {}, b"<x/>")
+    assert (answer.status, answer.code) == (501, "NotImplemented")
+    assert "header" not in answer.texts("Message")[0]
+    assert s3("GET", f"/bucket?{selector}", **OTHER).code == "AccessDenied"
+    assert s3("GET", f"/missing?{selector}").code == "NoSuchBucket"
+
+
+def test_a_bucket_was_never_replicated(s3):
+    answer = s3("GET", "/bucket?replication")
+    assert (answer.status, answer.code) == (404, "ReplicationConfigurationNotFoundError")
+    assert s3("DELETE", "/bucket?replication").status == 204
+    assert s3("PUT", "/bucket?replication", {}, b"<x/>").code == "NotImplemented"
+    assert s3("GET", "/bucket?abac").texts("Status") == ["Disabled"]

@@ -1,5 +1,7 @@
 """Passes of the lifecycle daemon: what is looked at when, shared, remembered and gone on with."""
 
+import time
+
 import pytest
 
 from swift.base.entity import EntityPath
@@ -25,6 +27,18 @@ def test_a_bucket_is_walked_over_once_a_day_and_when_its_rules_change(bench):
     assert bench.run_once()["objects.ended"] == 1
     bench.rig.clock.advance(86400)
     assert bench.run_once() == {"buckets": 1}
+
+
+def test_days_of_rules_can_be_short_for_tests_of_clients(bench):
+    task = bench.daemon(lifecycle_debug_interval=10)
+    assert task.settings.schedule.interval_s == 10
+    later_s = bench.rig.clock.time() - time.time()
+    bench.set_rules(LifecycleRule("r", days=int(later_s // 10) + 2))
+    bench.put("o")
+    assert bench.run_once(task) == {"buckets": 1}
+    assert bench.run_once(task) == {}
+    bench.rig.clock.advance(30)
+    assert bench.run_once(task)["objects.ended"] == 1
 
 
 def test_a_bucket_in_which_something_failed_is_walked_over_again(bench):

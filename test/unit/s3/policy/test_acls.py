@@ -189,3 +189,10 @@ def test_what_swift_cannot_say_is_not_implemented(grant):
 def test_referrers_and_listings_of_swift_are_no_grants_to_keys():
     looks = acl_from_swift("owner", {"x-container-read": ".r:*.example.com,.rlistings, a:b ,"})
     assert looks.grants[1:] == (Grant("a:b", "READ"),)
+
+
+@pytest.mark.parametrize("make", [swift_acl_of_canned, lambda name: canned_acl(name, "a", "a")])
+def test_an_unsupported_canned_acl_is_named_with_those_that_are_supported(make):
+    with pytest.raises(S3Error, match="aws-exec-read.*private.*public-read") as caught:
+        make("aws-exec-read")
+    assert caught.value.code == "InvalidArgument"
