@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from test.clients import duplicity, gophercloud, libcloud, rclone, restic, s3, swiftclient
+from test.clients import duplicity, gophercloud, libcloud, rclone, restic, s3, swiftclient, tables
 from test.clients.site import Missing, Outcome, Site
 from test.support.cluster import LiveCluster
 
@@ -39,6 +39,14 @@ CLIENTS: dict[str, Callable[[Site], Outcome]] = {
     "s3cmd": s3.s3cmd,
     "minio": s3.minio,
     "parquet": s3.parquet,
+    "s5cmd": s3.s5cmd,
+    "aws-sdk-js": s3.aws_sdk_js,
+    "deltalake": tables.deltalake,
+    "polars": tables.polars,
+    "lancedb": tables.lancedb,
+    "pyiceberg": tables.pyiceberg,
+    "zarr": tables.zarr,
+    "opendal": tables.opendal,
 }
 
 

@@ -1,4 +1,4 @@
-"""Clients of the S3 API: boto3, awscli, rclone, restic, s3cmd, minio-py, s3fs for Python with Parquet."""
+"""Clients of the S3 API: boto3, awscli, rclone, restic, s3cmd, minio-py, s5cmd, SDKs, s3fs with Parquet."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import textwrap
 from urllib.parse import urlsplit
 
-from test.clients.site import Outcome, Site, digests
+from test.clients.site import Missing, Outcome, Site, digests
 
 
 def endpoint(site: Site) -> str:
@@ -277,4 +277,85 @@ def parquet(site: Site) -> Outcome:
         print(json.dumps(held))
         """,
     )
+    return outcome
+
+
+def s5cmd(site: Site) -> Outcome:
+    """The s5cmd command: many files up and down, moved, and a bucket with versions emptied."""
+    program = site.install("s5cmd", "s5cmd") / "s5cmd"
+    outcome = Outcome("s5cmd", site.run(program, "version").stdout.strip().partition("-")[0])
+    address = {**keys(site), "AWS_REGION": "us-east-1"}
+
+    def run(*words: object) -> bool:
+        return site.run(program, "--endpoint-url", endpoint(site), *words, **address).returncode == 0
+
+    def names(pattern: str) -> int:
+        listed = site.run(program, "--endpoint-url", endpoint(site), "ls", pattern, **address)
+        return len(listed.stdout.splitlines())
+
+    source, back = site.files("s5cmd", 60, large=60 << 20), site.folder / "s5cmd-back"
+    outcome.check("a bucket", run("mb", "s3://s5cmd-bucket"))
+    outcome.check("all files up", run("cp", f"{source}/", "s3://s5cmd-bucket/in/"))
+    outcome.check("all are listed", names("s3://s5cmd-bucket/in/*") == len(digests(source)))
+    outcome.check("all are moved", run("mv", "s3://s5cmd-bucket/in/*", "s3://s5cmd-bucket/moved/"))
+    outcome.check("none is left behind", names("s3://s5cmd-bucket/in/*") == 0)
+    outcome.check("all files down", run("cp", "s3://s5cmd-bucket/moved/*", f"{back}/"))
+    outcome.check("they are the same", digests(back) == digests(source))
+    outcome.check("a sync finds nothing to do", run("sync", f"{source}/", "s3://s5cmd-bucket/moved/"))
+    run("bucket-version", "--set", "Enabled", "s3://s5cmd-bucket")
+    for _ in range(2):
+        run("cp", f"{source}/", "s3://s5cmd-bucket/versions/")
+    outcome.check("all versions are removed", run("rm", "--all-versions", "s3://s5cmd-bucket/*"))
+    outcome.check("the bucket is gone", run("rb", "s3://s5cmd-bucket"))
+    return outcome
+
+
+def aws_sdk_js(site: Site) -> Outcome:
+    """AWS's SDK for JavaScript, version 3."""
+    npm, node = site.find("npm", "npm"), site.find("node", "nodejs")
+    folder = site.folder / "aws-sdk-js"
+    folder.mkdir(exist_ok=True)
+    packages = ("@aws-sdk/client-s3", "@aws-sdk/lib-storage", "@aws-sdk/s3-request-presigner")
+    done = site.run(npm, "install", "--silent", "--prefix", folder, *packages)
+    if done.returncode:
+        raise Missing(f"npm cannot install {packages[0]}: {done.stderr.strip()[-200:]}")
+    package = json.loads((folder / "node_modules/@aws-sdk/client-s3/package.json").read_text())
+    outcome = Outcome("aws-sdk-js", package["version"])
+    text = """
+    const s3lib = require("@aws-sdk/client-s3"), { Upload } = require("@aws-sdk/lib-storage");
+    const { getSignedUrl } = require("@aws-sdk/s3-request-presigner");
+    (async () => {
+      const s3 = new s3lib.S3Client({ endpoint: process.env.AWS_ENDPOINT_URL, region: "us-east-1",
+        forcePathStyle: true }), held = {}, Bucket = "js-bucket";
+      const send = (name, more = {}) => s3.send(new s3lib[name + "Command"]({ Bucket, ...more }));
+      await send("CreateBucket");
+      await send("PutBucketVersioning", { VersioningConfiguration: { Status: "Enabled" } });
+      const data = Buffer.alloc(12 << 20, "x");
+      await new Upload({ client: s3, params: { Bucket, Key: "big", Body: data } }).done();
+      const got = await (await send("GetObject", { Key: "big" })).Body.transformToByteArray();
+      held["a large file comes back"] = Buffer.compare(Buffer.from(got), data) === 0;
+      const first = await send("PutObject", { Key: "k", Body: "1", ChecksumAlgorithm: "SHA256" });
+      await send("PutObject", { Key: "k", Body: "2" });
+      const old = await send("GetObject", { Key: "k", VersionId: first.VersionId });
+      held["an old version"] = await old.Body.transformToString() === "1";
+      const url = await getSignedUrl(s3, new s3lib.GetObjectCommand({ Bucket, Key: "k" }));
+      held["a signed link"] = await (await fetch(url)).text() === "2";
+      const rows = (await send("ListObjectVersions")).Versions;
+      held["versions are listed"] = rows.length === 3;
+      const Objects = rows.map(row => ({ Key: row.Key, VersionId: row.VersionId }));
+      held["all are deleted"] = (await send("DeleteObjects", { Delete: { Objects } })).Errors === undefined;
+      await send("DeleteBucket");
+      const gone = send("HeadBucket").then(() => false, error => error.name === "NotFound");
+      held["the bucket is gone"] = await gone;
+      console.log(JSON.stringify(held));
+    })().catch(error => { console.error(error); process.exit(1); });
+    """
+    (folder / "try.js").write_text(textwrap.dedent(text))
+    done = site.run(node, folder / "try.js", **keys(site))
+    try:
+        held = json.loads(done.stdout.strip().rpartition("\n")[2])
+    except ValueError:
+        held = {f"the script ended: {done.stderr[-600:]}": False}
+    for what, holds in held.items():
+        outcome.check(what, holds)
     return outcome
