@@ -177,7 +177,11 @@ class Recovery:
                     "another device? Its records are not used: put the right file in its place, or remove it"
                 )
                 continue
-            if number == mine or not self._has_tail(number, row.end):
+            if number == mine:
+                continue
+            if nonce is not None:
+                self._lose_what_was_cut_off(number, row.end)
+            if not self._has_tail(number, row.end):
                 continue
             if number not in known and number < max(known, default=0):
                 self._notice(
@@ -198,7 +202,7 @@ class Recovery:
         # All of them before anything is applied: a record may say that one in another volume is gone.
         for volume in tails:
             self._scan_tail(volume)
-        if tails:
+        if tails or self._lost:
             self._flush()
             self._finish()
         if unknown:
@@ -391,6 +395,18 @@ class Recovery:
             self._lost.append((volume.number, end, until))
             self._closed.add(volume.number)
             self._notice_lost(volume.number, end, until)
+
+    def _lose_what_was_cut_off(self, number: int, end: int) -> None:
+        """Note what the index has behind the end of the file of a volume."""
+        try:
+            size = max(self._volumes.size(number), ALIGNMENT)
+        except FileNotFoundError:
+            return
+        noted = max((until for _begin, until in rows.lost_ranges(self._index, number)), default=0)
+        if size < end and noted < end:
+            self._lost.append((number, size, end))
+            self._closed.add(number)
+            self._notice_lost(number, size, end)
 
     def _may_be_torn(self, volume: OpenVolume, position: Position, header: Header) -> bool:
         """Return True if a power cut, or a kill during the write, may have left a record like this.
