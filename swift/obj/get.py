@@ -94,7 +94,7 @@ def check_confirmed(request: Request, state: ObjectState) -> None:
         return
     accepting = (fields.BACKEND_ACCEPT_UNCONFIRMED, fields.BACKEND_REPLICATION)
     if not any(is_flagged(request.headers, name) for name in accepting):
-        # Unlike 503 it does not count against the node.
+        # Unlike 503 it does not count against the node, but with proxies of OpenStack Swift.
         raise HTTPError(529, headers=dict(UNCONFIRMED))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
 
-from swift.base.errors import ConfigError
+from swift.base.errors import ConfigError, LockTimeout
 from swift.operations.packed import PackedNode
 from swift.policy.policy import Policy
 from swift.store.layout import partition_dir, suffix_of
@@ -225,7 +225,12 @@ def rebuild_index(node: PackedNode, device: str) -> int:
     opening = IndexOpening(node.settings, node.store.core.disk)
     with opening.unused(directory):
         index = opening.path(directory)
-        for name in os.listdir(index) if os.path.isdir(index) else ():
-            if name.endswith(".mdb"):
-                os.unlink(f"{index}/{name}")
+    try:
+        # What it knows of the ends of volumes tells what they lost.
+        node.open(device).index.discard()
+    except (OSError, LockTimeout):
+        with opening.unused(directory):
+            for name in os.listdir(index) if os.path.isdir(index) else ():
+                if name.endswith(".mdb"):
+                    os.unlink(f"{index}/{name}")
     return sum(1 for _each in all_entries(node.open(device)))

@@ -81,6 +81,12 @@ class Confirmation:
         """Notice what other processes did; to be called now and then."""
         self._mark = self._device.read_index(lambda index, _spaces: rows.unconfirmed(index))
 
+    def lose(self) -> None:
+        """Begin to ask for confirmation of all partitions: records were lost."""
+        mark = begin(self._device.disk, self._device.directory)
+        self._device.change_index(lambda writing: rows.set_unconfirmed(writing, mark))
+        self._mark = mark
+
     def is_unconfirmed(self, policy: int, partition: int) -> bool:
         """Return True if other replicas of a partition have to be read first."""
         if not self._mark:
@@ -94,7 +100,8 @@ class Confirmation:
             return False
         mark = self._mark
         new = [each for each in partitions if self.is_unconfirmed(policy, each)]
-        if not new:
+        # The last one may have gone since: a handoff's, or that of another ring.
+        if not new and not self._device.read_index(lambda index, _spaces: rows.is_all_confirmed(index)):
             return False
 
         def change(writing: rows.Writing) -> bool:

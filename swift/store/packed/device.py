@@ -203,7 +203,7 @@ class PackedDevice:
 
     def _opened(self, failed: Index | None = None) -> tuple[Index, Spaces]:
         """Return the index, complete, in place of one that failed."""
-        known = _ends_in(failed)
+        known = _ends_in(failed, self.volumes.numbers())
         with self.opening():
             index, spaces = self._open_index(self.directory), Spaces()
             try:
@@ -593,8 +593,11 @@ def _unusable(path: str, failure: Exception | None) -> OSError:
     return OSError(errno.EIO, f"the index cannot be used: {failure}", path)
 
 
-def _ends_in(index: Index | None) -> KnownEnds:
-    """Return where records of volumes end by an index that failed, as far as it can be read."""
+def _ends_in(index: Index | None, numbers: list[int]) -> KnownEnds:
+    """Return where records of volumes end by an index that failed, as far as it can be read.
+
+    Volumes that are not among ``numbers`` are left out if nothing lived in them: they were compacted.
+    """
     if index is None:
         return {}
     try:
@@ -602,8 +605,11 @@ def _ends_in(index: Index | None) -> KnownEnds:
         found = rows.volumes(index).items()
     except IndexFailed:
         return {}
+    there = set(numbers)
     return {
-        number: (nonces[number], row.end) for number, row in found if number in nonces and not row.is_closed
+        number: (nonces[number], row.end)
+        for number, row in found
+        if number in nonces and (not row.is_closed if number in there else row.live_bytes)
     }
 
 

@@ -103,6 +103,8 @@ class Recovery:
         #: Ranges whose records are not indexed: volume, begin and end.
         self._lost: list[tuple[int, int, int]] = []
         self._unreadable_bytes = 0
+        #: The highest number of a volume that a record speaks of.
+        self._referenced = 0
         #: True when all of the index was made by this recovery.
         self._is_new = False
         self._known = _UNKNOWN
@@ -135,6 +137,10 @@ class Recovery:
                 continue
             opened.append(volume)
             self._scan(volume, 0, is_owned=locked is not None)
+        for number, (_nonce, end) in known.items():
+            if number not in numbers:
+                self._lost.append((number, 0, end))
+                self._notice_lost(number, 0, end)
         self._flush()
         self._finish()
         mark = marked(self._disk, self._volumes.directory)
@@ -143,7 +149,14 @@ class Recovery:
                 rows.set_unindexed(writing, policy, is_unindexed)
             if mark:
                 rows.set_unconfirmed(writing, mark)
+            self._reserve_number(writing)
             rows.set_complete(writing)
+
+    def _reserve_number(self, writing: Writing) -> None:
+        """Let the number of a removed volume not come again: what records say of it is not of a new one."""
+        number = self._referenced
+        if number > max(self._volumes.numbers(), default=0):
+            rows.write_volume(writing, number, rows.VolumeRow(is_closed=True))
 
     def replay_tails(self, mine: int | None = None) -> list[Unwanted]:
         """Index what processes that ended had written and not indexed; ``mine`` is this process's volume.
@@ -164,7 +177,11 @@ class Recovery:
                     "another device? Its records are not used: put the right file in its place, or remove it"
                 )
                 continue
-            if number == mine or not self._has_tail(number, row.end):
+            if number == mine:
+                continue
+            if nonce is not None:
+                self._lose_what_was_cut_off(number, row.end)
+            if not self._has_tail(number, row.end):
                 continue
             if number not in known and number < max(known, default=0):
                 self._notice(
@@ -185,7 +202,7 @@ class Recovery:
         # All of them before anything is applied: a record may say that one in another volume is gone.
         for volume in tails:
             self._scan_tail(volume)
-        if tails:
+        if tails or self._lost:
             self._flush()
             self._finish()
         if unknown:
@@ -379,6 +396,18 @@ class Recovery:
             self._closed.add(volume.number)
             self._notice_lost(volume.number, end, until)
 
+    def _lose_what_was_cut_off(self, number: int, end: int) -> None:
+        """Note what the index has behind the end of the file of a volume."""
+        try:
+            size = max(self._volumes.size(number), ALIGNMENT)
+        except FileNotFoundError:
+            return
+        noted = max((until for _begin, until in rows.lost_ranges(self._index, number)), default=0)
+        if size < end and noted < end:
+            self._lost.append((number, size, end))
+            self._closed.add(number)
+            self._notice_lost(number, size, end)
+
     def _may_be_torn(self, volume: OpenVolume, position: Position, header: Header) -> bool:
         """Return True if a power cut, or a kill during the write, may have left a record like this.
 
@@ -458,6 +487,7 @@ class Recovery:
             if partition is not None
         ]
         for reference in header.references:
+            self._referenced = max(self._referenced, reference.position.volume)
             if header.kind is not Kind.LINK:
                 place = _Place(header.hash, reference.partition, header.policy)
                 self._gone.append((position, place, reference.position))

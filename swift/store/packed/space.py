@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 
 from swift.base.digits import is_digits
+from swift.base.errors import NoSpace
 from swift.policy.policy import Policy
 from swift.store.api import ObjectKey, Pace
 from swift.store.calls import Effort, effort
@@ -102,12 +103,31 @@ class PackedSpace:
 
     @effort(Effort.AUDIT)
     def forget_volumes(self, device: str) -> list[int]:
-        """Remove the rows of volumes that are gone; return their numbers."""
+        """Remove the rows of volumes that are gone; return their numbers.
+
+        One in which something lived was not compacted: what it said of older records is lost with it. Their
+        numbers do not come again, because others speak of what was in them.
+        """
         opened = self._devices.device(device)
         opened.check_not_replaced()
         known = opened.read_index(lambda index, _spaces: list(rows.volumes(index)))
         there = set(opened.volumes.numbers())
-        gone = [number for number in known if number not in there]
+        # A compaction leaves nothing alive before it removes a volume.
+        now = opened.read_index(lambda index, _spaces: rows.volumes(index))
+        gone = [number for number in known if number in now and number not in there]
+        if not gone:
+            return []
+        lost = [number for number in gone if now[number].live_bytes]
+        if lost:
+            opened.confirmation.lose()
+            self._devices.core.notice(
+                f"ERROR volumes {', '.join(map(str, lost))} of {opened.path} were removed with live records: "
+                "objects may be missing or old on this device until replication restores them"
+            )
+        try:
+            opened.begin_volume_above(max(gone))
+        except NoSpace:
+            return []
         for number in gone:
             opened.change_index(partial(_forget_volume, number))
         return gone

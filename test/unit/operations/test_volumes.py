@@ -201,6 +201,22 @@ def test_an_index_is_made_again_only_while_no_other_process_uses_it(node, say):
         rebuild_index(node.open(), "sda")
 
 
+def test_an_index_that_is_made_again_by_hand_tells_what_is_lost(node, say, capsys):
+    """The former index knew where the records of a volume end; zeros at its end are no sign by themselves."""
+    put(node.store, key_of("o"), ts(NOW_S), b"old")
+    (volume,) = (node.root / "srv").rglob("*.volume")
+    end = say("list")[0]["size"]
+    put(node.store, key_of("o"), ts(NOW_S + 1), b"new")
+    node.opened.close()
+    sound = volume.read_bytes()
+    with open(volume, "r+b") as file:
+        file.write(sound[:end].ljust(len(sound), b"\0"))
+    assert main(["--conf", str(node.conf), "rebuild"]) == 0
+    assert "are lost" in capsys.readouterr().err
+    node.opened = node.open()
+    assert say("list")[0]["lost"] > 0
+
+
 def test_devices_without_volumes_are_left_out_and_refused_by_name(node, say):
     assert say("list") == []
     assert "no volumes" in say("list", "--device", "sda", code=1)

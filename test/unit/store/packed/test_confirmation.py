@@ -71,6 +71,15 @@ def test_after_all_partitions_nothing_is_unconfirmed_in_any_process(bench):
     other.close()
 
 
+def test_a_partition_that_was_removed_is_not_waited_for(bench):
+    """As one of a handoff, which nothing confirms."""
+    bench.confirm("6")
+    device = bench.device
+    device.change_index(lambda writing: rows.delete_partition(writing, 0, 7))
+    bench.confirm("6")
+    assert marked(device.disk, device.directory) == b"" == rows.unconfirmed(device.index)
+
+
 def test_an_index_that_is_made_again_begins_anew_until_the_mark_is_gone(bench):
     bench.confirm("6")
     bench.restart()

@@ -530,3 +530,19 @@ def test_the_mark_of_a_loss_outlives_an_index_and_the_loss(bench):
     bench.leave()
     bench.rebuild()
     assert rows.unconfirmed(bench.index) == marked(bench.process, DIRECTORY) != b""
+
+
+def test_what_an_index_has_behind_the_end_of_a_file_is_lost_once(bench):
+    """The file was cut off, or a copy was put back: made again, the index would show what was replaced."""
+    old = bench.append(data(1))
+    new = bench.append(data(2, of(old)))
+    end = bench.appenders[1].end
+    bench.leave()
+    bench.rebuild()
+    fd = bench.machine.disk.open(bench.volumes.path(1), os.O_RDWR)
+    bench.machine.disk.truncate(fd, new.unit * ALIGNMENT)
+    for _ in range(2):
+        bench.replay()
+    assert rows.lost_ranges(bench.index, 1) == [(new.unit * ALIGNMENT, end)]
+    assert bench.row().is_closed and rows.unconfirmed(bench.index)
+    assert [text.startswith("ERROR records of volume 1") for text in bench.notices].count(True) == 1
