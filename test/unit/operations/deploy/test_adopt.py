@@ -289,8 +289,12 @@ def test_an_adopted_cluster_keeps_its_pipelines_options_and_secrets(site, capsys
         ("proxy-server.conf", "workers = 7", "workers = 7\nset x = 1", ["proxy-server.conf/DEFAULT/set x"]),
         ("proxy-server.conf", "#proxy\n", "#proxy\n[filter:z]\nuse = x\n", ["proxy-server.conf/filter:z"]),
         ("proxy-server.conf", "egg:swift#copy", "egg:mine#copy", ["proxy-server.conf/filter:copy/use"]),
-        ("proxy-server.conf", "= meter:f", "= mine:f", ["proxy-server.conf/filter:meter/paste.filter_factory"]),
-        ("proxy-server.conf", "aGlkZ", "bGlkZ", ["proxy-server.conf/filter:keymaster/encryption_root_secret"]),
+        ("proxy-server.conf", "= meter:f", "= mine:f", [
+            "proxy-server.conf/filter:meter/paste.filter_factory"
+        ]),
+        ("proxy-server.conf", "aGlkZ", "bGlkZ", [
+            "proxy-server.conf/filter:keymaster/encryption_root_secret"
+        ]),
         ("proxy-server.conf", "meter:hidden", "meter:else", ["proxy-server.conf/filter:meter/url"]),
         ("proxy-server.conf", "user_test_", "user_x_", ["proxy-server.conf/filter:tempauth/user_x_tester"]),
         ("object-server.conf", "[object-replicator]", "[object-replicator]\nx = 1", [
