@@ -317,7 +317,7 @@ class HttpTransport:
         """Note a refusal; return True if the server has refused for so long that it does not just restart."""
         first_s, last_s = self._refusals.get(address, (now_s, now_s))
         if now_s - last_s > limit_s:
-            # Nobody asked in between: it may have run.
+            # There was no request in between: it may have run.
             first_s = now_s
         self._refusals[address] = first_s, now_s
         return now_s - first_s >= limit_s - RESTART_PAUSE_S
