@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -127,8 +128,14 @@ def units_of(swift_dir: str) -> Iterator[tuple[str, str]]:
 
 def drop_in(directories: Sequence[str]) -> str:
     """Return the text of a drop-in that lets a unit write to directories."""
-    paths = " ".join(f"-{directory}" for directory in directories)
+    paths = " ".join(map(_drop_in_word, directories))
     return f"# Written by swift-config --units.\n[Service]\nReadWritePaths={paths}\n"
+
+
+def _drop_in_word(directory: str) -> str:
+    """Return a directory as systemd reads it: percent signs and blanks have a meaning there."""
+    word = f"-{directory}".replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+    return f'"{word}"' if re.search(r"[\s\"'\\]", word) else word
 
 
 def write_drop_ins(swift_dir: str, unit_dir: str) -> Iterator[str]:

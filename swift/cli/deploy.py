@@ -118,7 +118,7 @@ def _init(path: str) -> int:
 def _adopt(args: argparse.Namespace) -> int:
     adopted = adopt(args.swift_dir, args.proxy, args.inventory)
     state = State(adopted.inventory.cluster.state)
-    if os.path.exists(state.path) or os.path.exists(args.inventory):
+    if os.path.lexists(state.path) or os.path.lexists(args.inventory):
         print(f"{NAME}: {args.inventory} or {state.path} exists; name another file", file=sys.stderr)
         return EXIT_ERROR
     state.save_secrets(adopted.secrets)

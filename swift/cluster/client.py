@@ -251,10 +251,13 @@ class HttpTransport:
     ):
         """``is_only_server`` tells if no other server could respond in the place of this one.
 
-        Such a server is waited for while it restarts, up to the request's ``node_timeout``.
+        Such a server is waited for while it restarts: until it has refused for ``node_timeout``, whichever
+        requests waited. After that it is down, and all are refused at once.
         """
         self._tls = tls
         self._is_only_server = is_only_server
+        #: Address of an only server that refuses → when it began to, and when it did last.
+        self._refusals: dict[tuple[str, int], tuple[float, float]] = {}
         self._pool: ConnectionPool[_Connection] = ConnectionPool(
             per_address_max=per_address_max, idle_max_s=idle_max_s
         )
@@ -296,16 +299,28 @@ class HttpTransport:
         return _make_connection(sock, address)
 
     def _connected_socket(self, ip: str, port: int, timeouts: Timeouts) -> socket.socket:
-        began_s = time.monotonic()
         while True:
             now_s = time.monotonic()
             try:
-                return green.connect(resolve(ip, port), port, now_s + timeouts.conn_timeout)
+                sock = green.connect(resolve(ip, port), port, now_s + timeouts.conn_timeout)
             except ConnectionRefusedError:
-                left_s = began_s + timeouts.node_timeout - now_s
-                if left_s <= RESTART_PAUSE_S or not self._is_only_server(ip, port):
+                if not self._is_only_server(ip, port) or self._is_down(
+                    (ip, port), now_s, timeouts.node_timeout
+                ):
                     raise
+            else:
+                self._refusals.pop((ip, port), None)
+                return sock
             green.sleep(RESTART_PAUSE_S)
+
+    def _is_down(self, address: tuple[str, int], now_s: float, limit_s: float) -> bool:
+        """Note a refusal; return True if the server has refused for so long that it does not just restart."""
+        first_s, last_s = self._refusals.get(address, (now_s, now_s))
+        if now_s - last_s > limit_s:
+            # There was no request in between: it may have run.
+            first_s = now_s
+        self._refusals[address] = first_s, now_s
+        return now_s - first_s >= limit_s - RESTART_PAUSE_S
 
     def _return_connection(self, connection: _Connection) -> None:
         if connection.buffer:

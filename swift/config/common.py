@@ -61,7 +61,7 @@ class ServerSettings(Settings):
     trusted_proxies: tuple[IPNetwork, ...] = option(
         "",
         "Addresses and networks of load balancers. Their headers X-Forwarded-For and X-Forwarded-Proto name "
-        "the client's address and scheme.",
+        "the client's address and scheme; those of others are dropped.",
         kind=NETWORKS,
     )
     metrics_path: str = option("/metrics", "Path of the Prometheus text page; empty turns it off.")

@@ -228,7 +228,9 @@ class HttpServer:
         request.received_at = time.time()
         if connection.is_tls or connection.is_forwarded_tls:
             request.scheme = "https"
-        if self._trusted_proxies and self._trusted_proxies.includes(connection.peer[0]):
+        if self._trusted_proxies and not self._trusted_proxies.includes(connection.peer[0]):
+            self._trusted_proxies.drop_headers(request.headers)
+        elif self._trusted_proxies:
             client, scheme = self._trusted_proxies.take_headers(request.headers)
             if client:
                 request.remote_addr, request.remote_port = client, 0

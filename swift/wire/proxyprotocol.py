@@ -63,6 +63,11 @@ class TrustedProxies:
         found = _address(address)
         return found is not None and any(found in network for network in self._networks)
 
+    def drop_headers(self, headers: MutableMapping[str, str]) -> None:
+        """Remove what a client that is no balancer says of its own address and scheme."""
+        for name in (_FOR, _PROTO, _OTHER):
+            headers.pop(name, None)
+
     def take_headers(self, headers: MutableMapping[str, str]) -> tuple[str, str]:
         """Return the client's address and its scheme, or empty texts, as a trusted balancer reports them.
 

@@ -289,7 +289,10 @@ def _is_address_allowed(request: Request, ip_range: str | None) -> bool:
     if ip_range is None:
         return True
     try:
-        return ipaddress.ip_address(request.remote_addr) in ipaddress.ip_network(ip_range)
+        address = ipaddress.ip_address(request.remote_addr)
+        # A server that listens on :: has clients of IPv4 so.
+        mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+        return (mapped or address) in ipaddress.ip_network(ip_range)
     except ValueError:
         return False
 

@@ -28,6 +28,9 @@ _SECTION = re.compile(r"\s*\[(.*)\]")
 #: A section for the options of rsyncd.conf that stand before its modules.
 _GLOBAL = "global"
 
+#: Options of keymasters; the first one has no number.
+_ROOT_SECRET = "encryption_root_secret"
+
 #: section → option → value.
 _Options = Mapping[str, Mapping[str, str]]
 
@@ -51,7 +54,7 @@ def describe_change(
     """Return what changes when ``file`` replaces the content ``found``; None if there is no file.
 
     ``ring`` is the ring of a ring file. ``is_written`` tells that ``found`` is what ``apply`` wrote: then
-    options that left the inventory are no news, but filters and policies are.
+    options that left the inventory are no news, but filters, policies and secrets are.
     """
     if ring is not None:
         return _describe_ring(file, found, ring, is_written=is_written)
@@ -61,11 +64,14 @@ def describe_change(
     if found is None:
         return FileChange(file.path, diff, ())
     try:
-        dropped = list(_dropped(_sections(file.path, former), _sections(file.path, text)))
+        before, after = _sections(file.path, former), _sections(file.path, text)
     except ConfigError:
         return FileChange(file.path, diff, (name,))
+    dropped = list(_dropped(before, after))
     if is_written:
         dropped = [item for item in dropped if "/pipeline/" in item or item.startswith("storage-policy:")]
+    lost = _lost_secrets(before, after, is_written=is_written)
+    dropped += [item for item in lost if not is_named(item, dropped)]
     return FileChange(file.path, diff, tuple(f"{name}/{item}" for item in dropped))
 
 
@@ -108,8 +114,23 @@ def _dropped(former: _Options, new: _Options) -> Iterator[str]:
                 yield from (f"{section}/pipeline/{each}" for each in value.split() if each not in filters)
             elif name not in kept and name not in users:
                 yield f"{section}/{name}"
-            elif name == "use" and value != kept[name]:
+            elif (name == "use" or name.startswith("paste.")) and value != kept[name]:
                 # Another filter or application stood there.
+                yield f"{section}/{name}"
+
+
+def _lost_secrets(former: _Options, new: _Options, *, is_written: bool) -> Iterator[str]:
+    """Yield secrets that no file has any more: they cannot be made again.
+
+    Those that ``apply`` wrote may change, except root secrets: without them nothing can be decrypted.
+    """
+    for section, options in former.items():
+        for name, value in options.items():
+            if is_user(section, name) or not is_secret(section, name, value):
+                continue
+            found = new.get(section, {}).get(name)
+            may_change = is_written and not name.startswith(_ROOT_SECRET)
+            if found is None or (found != value and not may_change):
                 yield f"{section}/{name}"
 
 

@@ -97,14 +97,15 @@ set -eu
 content() {
     if [ -f "$1" ]; then
         cat "$1"
-    elif [ -d "$1.d" ]; then
-        for part in "$1.d"/*.conf; do
-            [ ! -f "$part" ] || { cat "$part" && echo; }
-        done
+        return
     fi
+    [ -d "$1" ] && folder=$1 || folder=$1.d
+    for part in "$folder"/*.conf; do
+        [ ! -f "$part" ] || { cat "$part" && echo; }
+    done
 }
 show() {
-    if [ -f "$1" ] || [ -d "$1.d" ]; then
+    if [ -e "$1" ] || [ -d "$1.d" ]; then
         text=$(content "$1" | base64 | tr -d '\n')
         echo "content $1 ${text:-=}"
     fi
@@ -133,6 +134,10 @@ base64 -d <<'END_OF_FILES' | tar -x -o -f - -C "$stage"
 {archive}
 END_OF_FILES
 prepare() {{
+    if [ -d "$2" ]; then
+        echo "$2 is a directory: move it away" >&2
+        exit 1
+    fi
     folder=$(dirname "$2")
     [ -d "$folder" ] || install -d -o root -g {group} -m 750 "$folder"
     if [ -f "$2" ] && [ ! -e "$2{before}" ] && ! {{ trusted {record} && grep -qF " $2" {record}; }}; then
@@ -223,7 +228,7 @@ class HostAccess(Protocol):
         """Return the state of files and units of a host."""
 
     def read(self, host: Host, paths: Sequence[str]) -> dict[str, bytes]:
-        """Return the content of files of a host; a directory ``PATH.d`` stands for a missing file."""
+        """Return the content of files of a host; a directory there or ``PATH.d`` stands for it."""
 
     def install(self, host: Host, files: Sequence[HostFile], pending: Sequence[str]) -> None:
         """Replace files of a host, and record them; ``pending`` are the units that have to reload then."""

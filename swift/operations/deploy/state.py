@@ -31,7 +31,7 @@ _DIRECTORY_MODE = 0o700
 _FILE_MODE = 0o600
 _BYTES = 16
 #: Names of options whose values are secret, and of those that only tell about secrets.
-_SECRET = re.compile(r"password|passwd|secret|token$|(^|_)key(_|$)", re.IGNORECASE)
+_SECRET = re.compile(r"passw|passphrase|secret|token$|(^|[_-]|api|access|shared)keys?([_-]|$)", re.IGNORECASE)
 _NO_SECRET = re.compile(r"_(path|file|id|ids|dir|name|duration|time|life)$|^key_id_", re.IGNORECASE)
 #: A user and a password in a URL.
 _CREDENTIALS = re.compile(r"://[^/@\s]*:[^/@\s]+@")

@@ -27,6 +27,8 @@ _STORAGE_SERVERS = tuple(name for name in MAIN_SERVERS if name != "proxy-server"
 _SYSTEMCTL_TIMEOUT_S = 10.0
 #: Trees that ProtectSystem=strict leaves writable.
 _API_FILE_SYSTEMS = ("/dev", "/proc", "/sys")
+#: Property of a unit → trees in whose place it has others, whatever ``ReadWritePaths`` says.
+_HIDDEN = {"ProtectHome": ("/home", "/root", "/run/user"), "PrivateTmp": ("/tmp", "/var/tmp")}
 #: Trees that the units of this project may write to: /srv has devices, indexes and the cache tier.
 UNIT_PATHS = ("/srv", "/var/cache/swift", "/var/lib/swift", "/var/log/swift", "/var/lock")
 WRITABLE_PATHS = (*UNIT_PATHS, *_API_FILE_SYSTEMS)
@@ -39,7 +41,7 @@ def show_unit(unit: str) -> Mapping[str, str]:
     """Return the sandbox of a unit that is enabled or runs, unless this process runs in it."""
     if not os.path.isdir(_SYSTEMD) or "INVOCATION_ID" in os.environ:
         return {}
-    names = "ActiveState,UnitFileState,ProtectSystem,ReadWritePaths"
+    names = "ActiveState,UnitFileState,ProtectSystem,ReadWritePaths,ProtectHome,PrivateTmp"
     try:
         done = subprocess.run(
             ["systemctl", "show", f"--property={names}", unit],
@@ -169,11 +171,18 @@ def _try_writing(directory: str) -> str:
 
 
 def _sandbox_problems(unit: str, sandbox: Mapping[str, str], written: Iterable[WrittenPath]) -> Iterator[str]:
-    if sandbox.get("ProtectSystem") != "strict":
-        return
+    strict = sandbox.get("ProtectSystem") == "strict"
     allowed = [*sandbox.get("ReadWritePaths", "").split(), *_API_FILE_SYSTEMS]
+    hidden = {
+        tree: name for name, trees in _HIDDEN.items() if sandbox.get(name, "no") != "no" for tree in trees
+    }
     for each in written:
-        if not is_below(each.directory, allowed):
+        if tree := next((tree for tree in hidden if is_below(each.directory, [tree])), ""):
+            yield (
+                f"{each.option}: {unit} has another {tree} ({hidden[tree]}), and what it writes to "
+                f"{each.directory} is lost; name a directory elsewhere"
+            )
+        elif strict and not is_below(each.directory, allowed):
             yield (
                 f"{each.option}: {unit} may not write to {each.directory}; "
                 "run swift-config --units, then restart the unit"

@@ -84,7 +84,9 @@ def test_units_may_write_where_the_configuration_says(tmp_path, capsys):
         "[DEFAULT]\ndevices = /data\n[packed]\nindex_path = /srv/ssd/index\n[object-auditor]\n"
         + app.format("object")
     )
-    (etc / "object-server" / "2.conf").write_text("[packed]\nindex_path = /ssd\n" + app.format("object"))
+    (etc / "object-server" / "2.conf").write_text(
+        '[packed]\nindex_path = /ssd/a "b" 5%\n' + app.format("object")
+    )
     (etc / "account-server.conf").write_text("[DEFAULT]\ndevices = /srv/node\n" + app.format("account"))
     # Debian's packages have a name of their own.
     for name in ("swift-object.service", "swift-object@.service", "swift-object-auditor.service"):
@@ -97,7 +99,7 @@ def test_units_may_write_where_the_configuration_says(tmp_path, capsys):
     paths = {name: text.splitlines()[-1] for name, text in found.items()}
     assert paths == {
         "swift-object.service.d": "ReadWritePaths=-/data",
-        "swift-object@2.service.d": "ReadWritePaths=-/ssd",
+        "swift-object@2.service.d": r'ReadWritePaths="-/ssd/a \"b\" 5%%"',
         "swift-object-auditor.service.d": "ReadWritePaths=-/data",
         "swift-recon-cron.service.d": "ReadWritePaths=-/data",
         "swift-cache-verify.service.d": "ReadWritePaths=-/data",

@@ -457,6 +457,27 @@ def test_the_only_server_of_a_ring_is_waited_for_while_it_restarts(make_server):
     assert time.monotonic() - begun < 5
 
 
+def test_the_only_server_of_a_ring_that_is_down_is_waited_for_once(make_server):
+    last = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+    server = make_server(lambda wire, head, number: wire.send(last))
+    transport = HttpTransport(Registry(), is_only_server=lambda _ip, _port: True)
+
+    def wait_s():
+        begun = time.monotonic()
+        with pytest.raises(TransportError, match="refused"):
+            ask(transport, server, timeout_s=0.5)
+        return time.monotonic() - begun
+
+    server.close()
+    first_s, *others_s = [wait_s() for _device in range(3)]
+    assert first_s > 0.4 and sum(others_s) < 0.3
+    # It is waited for anew once it was there.
+    server.listen()
+    assert ask(transport, server).status == 200
+    server.close()
+    assert wait_s() > 0.4
+
+
 def test_an_exchange_that_was_aborted_while_another_waits_for_it_ends_quietly(transport, make_server, capsys):
     server = make_server(lambda wire, head, number: green.sleep(1))
     exchange = begin(transport, server, {"content-length": "0"}, timeout_s=0.3)

@@ -289,6 +289,13 @@ def test_an_adopted_cluster_keeps_its_pipelines_options_and_secrets(site, capsys
         ("proxy-server.conf", "workers = 7", "workers = 7\nset x = 1", ["proxy-server.conf/DEFAULT/set x"]),
         ("proxy-server.conf", "#proxy\n", "#proxy\n[filter:z]\nuse = x\n", ["proxy-server.conf/filter:z"]),
         ("proxy-server.conf", "egg:swift#copy", "egg:mine#copy", ["proxy-server.conf/filter:copy/use"]),
+        ("proxy-server.conf", "= meter:f", "= mine:f", [
+            "proxy-server.conf/filter:meter/paste.filter_factory"
+        ]),
+        ("proxy-server.conf", "aGlkZ", "bGlkZ", [
+            "proxy-server.conf/filter:keymaster/encryption_root_secret"
+        ]),
+        ("proxy-server.conf", "meter:hidden", "meter:else", ["proxy-server.conf/filter:meter/url"]),
         ("proxy-server.conf", "user_test_", "user_x_", ["proxy-server.conf/filter:tempauth/user_x_tester"]),
         ("object-server.conf", "[object-replicator]", "[object-replicator]\nx = 1", [
             "object-server.conf/object-replicator/x"
@@ -318,6 +325,24 @@ def test_what_the_inventory_does_not_know_is_removed_only_if_it_is_named(site, c
     assert main(["plan", site.handmade.path, "--format", "json"], site.hosts) == 0
     planned = json.loads(capsys.readouterr().out)["hosts"]["10.0.0.1"]
     assert planned["drop"] == items and planned["diff"][f"/etc/swift/{name}"].startswith("--- /etc")
+    assert site.apply(*(word for item in items for word in ("--drop", item))) == 0
+
+
+@pytest.mark.parametrize("found", [{}, {"encryption_root_secret": "YW5vdGhlciBzZWNyZXQ="}])
+def test_a_secret_that_an_old_state_directory_lacks_is_removed_only_if_it_is_named(site, capsys, found):
+    assert site.apply() == 0
+    path = site.inventory().cluster.state + "/secrets.json"
+    with open(path) as file:
+        values = json.load(file)
+    values["options"]["proxy-server.conf"]["filter:keymaster"] = found
+    del values["options"]["proxy-server.conf"]["filter:meter"]
+    with open(path, "w") as file:
+        json.dump(values, file)
+    before = site.text("10.0.0.1", "proxy-server.conf")
+    capsys.readouterr()
+    assert site.apply() == 2 and site.text("10.0.0.1", "proxy-server.conf") == before
+    items = [f"proxy-server.conf/filter:{name}" for name in ("meter/url", "keymaster/encryption_root_secret")]
+    assert f"hosts have what the inventory does not know: {', '.join(items)};" in capsys.readouterr().err
     assert site.apply(*(word for item in items for word in ("--drop", item))) == 0
 
 

@@ -144,6 +144,25 @@ def test_a_file_that_was_there_before_comes_back(machine):
 
 
 @pytest.mark.process
+@pytest.mark.parametrize("folder", ["b.conf", "b.conf.d"])
+def test_a_directory_is_the_configuration_that_it_stands_for(tmp_path, host, folder):
+    (tmp_path / folder).mkdir()
+    for name, text in (("2.conf", "second"), ("1.conf", "first"), ("note", "none")):
+        (tmp_path / folder / name).write_text(text)
+    paths = [f"{tmp_path}/{name}" for name in ("b.conf", "c.conf")]
+    assert remote(tmp_path, "sh", "-c", "sh -s", "x").read(host, paths) == {paths[0]: b"first\nsecond\n"}
+
+
+@pytest.mark.process
+def test_nothing_is_replaced_while_a_directory_stands_in_the_place_of_a_file(machine):
+    machine.install(machine.file("swift/a.conf", b"1"))
+    (machine.etc / "swift" / "b.conf").mkdir()
+    with pytest.raises(HostError, match="b.conf is a directory: move it away"):
+        machine.install(machine.file("swift/a.conf", b"2"), machine.file("swift/b.conf", b"2"))
+    assert machine.texts()["swift/a.conf"] == "1" and machine.written() == {"swift/a.conf": True}
+
+
+@pytest.mark.process
 def test_links_in_the_folder_of_the_configuration_are_not_followed(machine):
     """The servers' user may own that folder; root writes there."""
     (machine.etc / "foreign").write_text("foreign")

@@ -137,8 +137,8 @@ def test_the_unit_must_be_allowed_to_write_there():
         path = f"{folder}/object-server.conf"
         Path(path).write_text(f"[packed]\nindex_path = {folder}\n")
 
-        def found(paths, protect="strict"):
-            shown = {"ProtectSystem": protect, "ReadWritePaths": paths}
+        def found(paths, protect="strict", **others):
+            shown = {"ProtectSystem": protect, "ReadWritePaths": paths, **others}
             return list(
                 machine_problems(
                     "object-server",
@@ -155,6 +155,11 @@ def test_the_unit_must_be_allowed_to_write_there():
             "run swift-config --units, then restart the unit"
         ]
         assert found("-/srv -/var/tmp") == found(f"+{folder}") == found("", "full") == []
+        # A drop-in does not help where the unit has a tree of its own.
+        lost = found(f"-{folder}", PrivateTmp="yes", ProtectHome="yes")
+        assert lost == found("", "full", PrivateTmp="yes") and len(lost) == 1
+        assert "has another /var/tmp (PrivateTmp)" in lost[0]
+        assert found(f"-{folder}", PrivateTmp="no", ProtectHome="yes") == []
 
 
 def test_the_default_directory_of_devices_must_be_there_for_a_server(tmp_path):
