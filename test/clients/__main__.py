@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from test.clients import duplicity, gophercloud, libcloud, rclone, restic, s3, swiftclient, tables
+from test.clients import archives, duplicity, gophercloud, libcloud, rclone, restic, s3, swiftclient, tables
 from test.clients.site import Missing, Outcome, Site
 from test.support.cluster import LiveCluster
 
@@ -47,6 +47,11 @@ CLIENTS: dict[str, Callable[[Site], Outcome]] = {
     "pyiceberg": tables.pyiceberg,
     "zarr": tables.zarr,
     "opendal": tables.opendal,
+    "git-annex": archives.git_annex,
+    "registry-s3": archives.registry_s3,
+    "registry-swift": archives.registry_swift,
+    "zarr-swift": archives.zarr_swift,
+    "barman": archives.barman,
 }
 
 
