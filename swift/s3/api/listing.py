@@ -326,8 +326,6 @@ def _validate_version_marker(version: str, key: str) -> None:
     if not key:
         text = "A version-id marker cannot be specified without a key marker."
         raise invalid_argument("version-id-marker", version, text)
-    if not version:
-        raise invalid_argument("version-id-marker", version, "A version-id marker cannot be empty.")
     try:
         Timestamp("0" if version == "null" else version)
     except InvalidTimestamp:
