@@ -19,7 +19,7 @@ from swift.http import environkeys, fields
 from swift.http.body import RequestBody
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
-from swift.http.response import TEXT, HTTPError, Response
+from swift.http.response import HTTPError, Response
 from swift.http.transform import as_request_body
 from swift.http.validate import request_timestamp
 from swift.runtime.wsgi import Handle
@@ -210,7 +210,7 @@ class VersionArchive:
             raise HTTPError.of(response)
         drained(response)
         if response.status == 404:
-            text = f"The container of versions, {self._versions_container.container}, does not exist."
-            raise HTTPError(412, text, content_type=TEXT)
+            # There is no container for versions.
+            raise HTTPError(412)
         if not response.is_success:
             raise HTTPError(503)
