@@ -226,7 +226,7 @@ def rebuild_index(node: PackedNode, device: str) -> int:
     with opening.unused(directory):
         index = opening.path(directory)
     try:
-        # What it knows of the ends of volumes tells what they lost.
+        # The ends of volumes in the former index tell which records are lost.
         node.open(device).index.discard()
     except (OSError, LockTimeout):
         with opening.unused(directory):

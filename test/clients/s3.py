@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import textwrap
 from urllib.parse import urlsplit
 
@@ -27,7 +28,11 @@ def keys(site: Site) -> dict[str, str]:
 
 def script(site: Site, outcome: Outcome, python: object, text: str) -> None:
     """Run a script that prints a JSON object of what holds."""
-    done = site.run(python, "-W", "ignore", "-c", textwrap.dedent(text), **keys(site))
+    count(outcome, site.run(python, "-W", "ignore", "-c", textwrap.dedent(text), **keys(site)))
+
+
+def count(outcome: Outcome, done: subprocess.CompletedProcess[str]) -> None:
+    """Count what holds by the last line that a script printed, a JSON object."""
     try:
         held = json.loads(done.stdout.strip().rpartition("\n")[2])
     except ValueError:
@@ -351,11 +356,5 @@ def aws_sdk_js(site: Site) -> Outcome:
     })().catch(error => { console.error(error); process.exit(1); });
     """
     (folder / "try.js").write_text(textwrap.dedent(text))
-    done = site.run(node, folder / "try.js", **keys(site))
-    try:
-        held = json.loads(done.stdout.strip().rpartition("\n")[2])
-    except ValueError:
-        held = {f"the script ended: {done.stderr[-600:]}": False}
-    for what, holds in held.items():
-        outcome.check(what, holds)
+    count(outcome, site.run(node, folder / "try.js", **keys(site)))
     return outcome

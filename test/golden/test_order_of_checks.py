@@ -1,4 +1,4 @@
-"""What is checked first when several things are wrong with a request to a storage server.
+"""The order of checks when several things are wrong with a request to a storage server.
 
 The statuses are OpenStack Swift's 2.38.3, recorded with rings of part power 4 and the suffix ``s``; only the
 partitions and policies that do not exist on a good device are refused by ours alone (differences.md).

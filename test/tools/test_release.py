@@ -16,6 +16,9 @@ MINOR = __version__.rpartition(".")[0]
 
 def test_the_changelog_begins_with_this_release_and_its_date():
     headings = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    if headings[0] == "Unreleased":
+        # Changes since the release.
+        del headings[0]
     assert re.fullmatch(rf"{re.escape(__version__)} \(\d{{4}}-\d\d-\d\d\)", headings[0])
     assert len({heading.split()[0] for heading in headings}) == len(headings)
 

@@ -133,8 +133,10 @@ another account, put the account before it: `/AUTH_other:bucket/key`. The page
 - **Differences from OpenStack Swift's s3api** are listed with their reasons in
   `test/functional/api_differences_s3.py`, which is compared with recorded responses. The following is
   stricter or different here:
-  - The host and every `x-amz-*` header of a presigned URL must be signed, and the URL is not valid before
-    its time. A request must have one signature only.
+  - The host and every `x-amz-*` header must be signed, in a header and in a presigned URL, and the URL is
+    not valid before its time. A request must have one signature only.
+  - A malformed signature is `400` as with AWS: `AuthorizationHeaderMalformed` in a header,
+    `AuthorizationQueryParametersError` in a URL; the message names the part.
   - Numbers are decimal digits, sizes of chunks hexadecimal digits, at most 16 of them.
   - Requests that take no body refuse one, and `Content-MD5` is verified for all bodies.
   - The range of UploadPartCopy must lie within its source. A read of several ranges gets the whole object,

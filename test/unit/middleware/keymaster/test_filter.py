@@ -62,7 +62,7 @@ def test_a_file_of_its_own_has_all_options(tmp_path):
 
 @pytest.mark.parametrize("in_own_file", [True, False])
 def test_a_secret_that_stands_twice_is_refused(tmp_path, in_own_file):
-    """What the first one encrypted would be unreadable."""
+    """Objects that the first secret encrypted would be unreadable."""
     section = "keymaster" if in_own_file else "filter:keymaster"
     path = tmp_path / "some.conf"
     path.write_text(f"[{section}]\nencryption_root_secret = {ONE}\nencryption_root_secret = {TWO}\n")

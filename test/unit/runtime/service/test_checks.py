@@ -1,4 +1,4 @@
-"""What --test-config finds on this machine: users, addresses, directories and sandboxes of units."""
+"""Faults of this machine that --test-config finds: users, addresses, directories, sandboxes of units."""
 
 import os
 import pwd
