@@ -212,6 +212,7 @@ NOT_REPORTED = {
     "middleware/versioned_writes/archive.py": "versions of the object that the line names",
     "middleware/versioned_writes/containers.py": "hidden container of the container that the line names",
     "middleware/versioned_writes/filter.py": "asks for a container",
+    "middleware/versioned_writes/links.py": "link of the object that the line names, and its versions",
     "middleware/versioned_writes/objects.py": "versions of the object that the line names",
     "s3/api/parts.py": "parts of the object that the line names",
     "s3/auth/session.py": "what the operation in the line says, and internal objects",
