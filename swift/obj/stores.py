@@ -25,7 +25,7 @@ from swift.store.tier.settings import TierSettings
 class EngineSettings:
     """Sections of object-server.conf about engines, which server and daemons of a node share."""
 
-    tier: TierSettings | None = None
+    tier: TierSettings = field(default_factory=TierSettings)
     packed: PackedSettings = field(default_factory=PackedSettings)
     #: The release of lmdb that is installed; empty: none.
     lmdb_version: str = field(default_factory=lmdb_version)
@@ -72,16 +72,12 @@ def make_stores(
             metrics=context.telemetry.metrics,
             packed=engines.packed,
             tier=tier_factory(
-                None
-                if tier is None
-                else make_tier(
-                    tier, disk=disk, notice=notice, metrics=context.telemetry.metrics, at_exit=at_exit
-                )
+                make_tier(tier, disk=disk, notice=notice, metrics=context.telemetry.metrics, at_exit=at_exit)
             ),
         )
     )
     holds_devices = stores.holds_devices(context.policies)
-    if holds_devices or tier is not None:
+    if holds_devices or tier.enabled:
         # Now, not at each request.
         require_lmdb(engines.lmdb_version)
     if holds_devices:

@@ -37,6 +37,7 @@ from swift.runtime.daemon import Runner, Schedule
 from swift.runtime.httpd import HttpServer
 from swift.runtime.selection import Selection
 from swift.store.packed.settings import PackedSettings
+from swift.store.tier.settings import TierSettings
 from swift.telemetry.log import Log
 from swift.telemetry.recon import ReconFile
 from swift.telemetry.telemetry import Telemetry
@@ -180,7 +181,7 @@ class ObjectNode:
             ring_port=self.port,
         )
         self.settings = ObjectSettings(replication_lock_timeout=5, **options)
-        self.tier = tier_settings(self.root / "tier") if tier else None
+        self.tier = tier_settings(self.root / "tier") if tier else TierSettings()
         self._server = server
         self._begin()
         #: (method, path) of every request that came over the network.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from swift.base.errors import ConfigError, LockTimeout
@@ -13,6 +15,7 @@ from swift.policy.policy import ErasureCode, Policies, Policy
 from swift.runtime.backendapp import BackendContext
 from swift.store.observed import ObservedStore
 from swift.store.packed.settings import PackedSettings
+from swift.store.tier.settings import TierSettings
 from swift.store.tier.store import TierStore
 from swift.telemetry.telemetry import Telemetry
 from test.support.object_servers import log_to
@@ -34,7 +37,7 @@ def made(context, *, tier=None, **options):
         context,
         ObjectSettings(**options),
         StorageSettings(),
-        engines=EngineSettings(tier),
+        engines=EngineSettings(tier or TierSettings()),
         at_exit=ended.append,
     )
     return stores, ended
@@ -85,6 +88,13 @@ def test_packed_devices_and_a_tier_without_lmdb_are_refused_before_the_first_req
     for version, words in (("", "needs the package lmdb"), ("1.4.0", "needs lmdb 2.1.1 or newer")):
         with pytest.raises(ConfigError, match=words):
             make_stores(context, ObjectSettings(), engines=EngineSettings(lmdb_version=version))
+
+
+def test_a_node_with_files_alone_starts_without_lmdb(context, tmp_path):
+    conf = tmp_path / "object-server.conf"
+    conf.write_text("[app:object-server]\nuse = egg:swift#object\n")
+    engines = replace(EngineSettings.read(str(conf)), lmdb_version="")
+    make_stores(context, ObjectSettings(), engines=engines, at_exit=lambda _close: None)
 
 
 def test_a_directory_of_indexes_that_is_missing_is_logged_at_the_start(context, tmp_path):
