@@ -3,8 +3,8 @@
     python -m tools.paths [--format markdown|json] [--trace OPERATION] [--write]
 
 ``sys.setprofile`` records the calls of functions of ``swift/`` while one operation runs in the simulated
-cluster: the proxy and the servers of all replicas, without sockets. Each operation ran before, so that modules
-are imported and caches filled. The columns:
+cluster: the proxy and the servers of all replicas, without sockets. Each operation ran before, so that
+modules are imported and caches filled. The columns:
 
 modules
     files of ``swift/`` in which a function is called
