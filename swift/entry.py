@@ -2,9 +2,9 @@
 
 Each module of ``swift.cli`` is a command of its name; ``swift.cli.daemon`` is the commands of all daemons.
 
-A closed output (``swift-recon --all | head``) ends a command at its next line, silently and with the status of a
-program that SIGPIPE ended. The signal itself is ignored: it would also end commands for the closed connection
-of a node. Ctrl-C ends a command without a traceback, with the status of SIGINT.
+A closed output (``swift-recon --all | head``) ends a command at its next line, silently and with the status
+of a program that SIGPIPE ended. The signal itself is ignored: it would also end commands for the closed
+connection of a node. Ctrl-C ends a command without a traceback, with the status of SIGINT.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The runner of all daemons.
 
 A daemon's ``DaemonTask`` divides its work into shares (mostly devices) and makes a ``Pass`` for each, which
-plans units of work and processes one at a time. The ``Runner`` provides the rest: once or forever, the interval
-and its jitter, green threads, worker processes (``ShareWorkers``), the rate in units and bytes, the position of
-an interrupted pass (``Cursor``), counters and reports, stalled shares, and the end at the next unit boundary. A
-unit that fails is counted and logged; the others go on.
+plans units of work and processes one at a time. The ``Runner`` provides the rest: once or forever, the
+interval and its jitter, green threads, worker processes (``ShareWorkers``), the rate in units and bytes,
+the position of an interrupted pass (``Cursor``), counters and reports, stalled shares, and the end at the
+next unit boundary. A unit that fails is counted and logged; the others go on.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ FENCE = re.compile(r"^ *```.*?^ *```", re.M | re.S)
 
 
 def quoted_on(page):
-    """Return the words in backticks of a page, without blocks and, in naming.md, without the avoided words."""
+    """Return the words in backticks of a page outside blocks; without the avoided words in naming.md."""
     text = FENCE.sub("", page.read_text())
     if page.name == "naming.md":
         text = re.sub(r"^(\|[^|]*\|[^|]*\|)[^|]*\|$", r"\1", text, flags=re.M)
