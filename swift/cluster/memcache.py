@@ -323,7 +323,7 @@ def _run_simple(connection: _Connection, deadline: float, command: bytes, expect
     connection.send(command, deadline)
     answer = connection.line(deadline)
     if expected and answer != expected:
-        raise ValueError(f"memcached says {answer[:64]!r}")
+        raise ValueError(f"unexpected response of memcached: {answer[:64]!r}")
     return True
 
 
@@ -333,7 +333,7 @@ def _read_values(connection: _Connection, deadline: float, hashed: Sequence[str]
     while (line := connection.line(deadline)) != b"END":
         word, key, flags, size = line.split()[:4]
         if word != b"VALUE":
-            raise ValueError(f"memcached says {line[:64]!r}")
+            raise ValueError(f"unexpected response of memcached: {line[:64]!r}")
         data = connection.exactly(int(size) + 2, deadline)[:-2]
         value = decode_value(int(flags), data)
         if value is not None:

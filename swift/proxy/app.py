@@ -85,7 +85,9 @@ class ProxyApp:
             return error_response(error.status)
         except RingError as error:
             txid = request.env.get(environkeys.TRANS_ID)
-            self.context.telemetry.log.error(f"ERROR {request.method} {request.path_qs}: {error}", txid=txid)
+            self.context.telemetry.log.error(
+                f"ERROR cannot handle {request.method} {request.path_qs}: {error}", txid=txid
+            )
             return error_response(503)
         except SwiftError as error:
             self._log_error(request, error)
@@ -97,7 +99,9 @@ class ProxyApp:
 
     def _log_error(self, request: Request, error: Exception) -> None:
         self.context.telemetry.log.exception(
-            f"ERROR {request.method} {request.path_qs}", error, txid=request.env.get(environkeys.TRANS_ID)
+            f"ERROR cannot handle {request.method} {request.path_qs}",
+            error,
+            txid=request.env.get(environkeys.TRANS_ID),
         )
 
     def _route(self, request: Request) -> Response:

@@ -368,7 +368,9 @@ class BackendApp:
             return error_response(503)
         except Exception as error:
             self.context.telemetry.log.exception(
-                f"ERROR {request.method} {request.path_qs}", error, txid=request.headers.get("x-trans-id")
+                f"ERROR cannot handle {request.method} {request.path_qs}",
+                error,
+                txid=request.headers.get("x-trans-id"),
             )
             return error_response(500)
 

@@ -258,7 +258,7 @@ class HttpServer:
         except BodyError as error:
             return error_response(error.status)
         except Exception as error:
-            self._telemetry.log.exception(f"ERROR {request.method} {request.path_qs}", error)
+            self._telemetry.log.exception(f"ERROR cannot handle {request.method} {request.path_qs}", error)
             return error_response(500, "An error occurred", content_type="text/plain")
 
     # sending

@@ -358,6 +358,6 @@ FILTER = FilterDeclaration(
         "reservations": bool(settings.ticket_key),
         "max_duration": settings.reservation_seconds_max,
     },
-    right_of=dict.fromkeys(("tempauth", "keystoneauth"), "the user would not be identified yet"),
-    left_of=dict.fromkeys(("slo", "dlo", "copy"), "each of its requests would be asked about"),
+    right_of=dict.fromkeys(("tempauth", "keystoneauth"), "the user must be identified"),
+    left_of=dict.fromkeys(("slo", "dlo", "copy"), "a large object or copy is admitted as one request"),
 )

@@ -234,7 +234,7 @@ FILTER = FilterDeclaration(
     default=True,
     info=lambda settings: digests_info(settings.allowed_digests),
     left_of={
-        "tempauth": "what it lets in would be refused",
-        "keystoneauth": "what it lets in would be refused",
+        "tempauth": "formpost authorizes posted forms",
+        "keystoneauth": "formpost authorizes posted forms",
     },
 )

@@ -332,7 +332,7 @@ FILTER = FilterDeclaration(
     default=True,
     info=_info_entry,
     left_of={
-        "tempauth": "what it lets in would be refused",
-        "keystoneauth": "what it lets in would be refused",
+        "tempauth": "tempurl authorizes signed links",
+        "keystoneauth": "tempurl authorizes signed links",
     },
 )

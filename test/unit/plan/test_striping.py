@@ -74,8 +74,8 @@ def test_the_same_setting_says_the_same_again():
 @pytest.mark.parametrize(
     ("word", "said"),
     [
-        ("speed=5", "say NAME=NUMBER; names are"),
-        ("rate_mb", "say NAME=NUMBER"),
+        ("speed=5", "write NAME=NUMBER; names are"),
+        ("rate_mb", "write NAME=NUMBER"),
         ("rate_mb=fast", "'fast' is not a number"),
         ("rate_mb=0", "not a number of at least 0.001"),
         ("rate_mb=nan", "not a number"),
