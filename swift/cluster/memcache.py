@@ -20,8 +20,12 @@ from swift.cluster.health import NodeHealth
 from swift.cluster.hosts import resolve
 from swift.config.kinds import COUNT, SECONDS, integer
 from swift.config.schema import Settings, option
+from swift.telemetry.events import Event
 from swift.telemetry.telemetry import Telemetry
 from swift.wire.memcache import ServerRing, decode_value, expiry, get_command, set_command, wire_key
+
+_TIMING = Event("memcached.{verb}.timing", "Duration of a request to memcached.")
+_FAILED = Event("memcached.{verb}.errors.timing", "Duration of a request to memcached that failed.")
 
 #: Seconds between probes of a server that is avoided.
 PROBE_S = 1.0
@@ -282,7 +286,7 @@ class MemcacheRing:
                 result = server.run(command)
                 server.record_success()
                 self._health.responded(name)
-                statsd.timing(f"memcached.{verb}.timing", time.monotonic() - started)
+                _TIMING.time(statsd, time.monotonic() - started, verb=verb)
                 return result
             except (OSError, green.DeadlineExceeded, ValueError) as error:
                 server.failed()
@@ -290,7 +294,7 @@ class MemcacheRing:
                 if not isinstance(error, green.DeadlineExceeded):
                     self._health.responded(name)
                     reason = str(error) or type(error).__name__
-                statsd.timing(f"memcached.{verb}.errors.timing", time.monotonic() - started)
+                _FAILED.time(statsd, time.monotonic() - started, verb=verb)
                 self._telemetry.log.error(f"error talking to memcached {name}: {reason}")
         if must:
             raise MemcacheError(f"no memcached server responded to {verb}")

@@ -30,7 +30,10 @@ from swift.proxy.hints import HINTED, add_hint, front_page
 from swift.proxy.obj.controller import ObjectController
 from swift.ring.errors import RingError
 from swift.runtime.wsgi import serve_wsgi
+from swift.telemetry.events import Event
 from swift.telemetry.inforegistry import InfoRegistry
+
+_ERRORS = Event("errors", "Requests that ended with an unexpected error.")
 
 Handler = Callable[[Request, EntityPath], Response]
 
@@ -93,7 +96,7 @@ class ProxyApp:
             self._log_error(request, error)
             return error_response(503)
         except Exception as error:
-            self.context.telemetry.statsd.increment("errors")
+            _ERRORS.count(self.context.telemetry.statsd)
             self._log_error(request, error)
             return error_response(500)
 

@@ -84,10 +84,10 @@ def test_the_same_setting_says_the_same_again():
         ("devices=0..3", "from 1 to 64"),
         ("devices=3..1", "from 1 to 64"),
         ("devices=1..65", "from 1 to 64"),
-        ("devices=1..999999999", "say 1..8"),
-        ("devices=", "say 1..8"),
-        ("devices=1,x", "say 1..8"),
-        ("devices=\u0661", "say 1..8"),
+        ("devices=1..999999999", "write 1..8"),
+        ("devices=", "write 1..8"),
+        ("devices=1,x", "write 1..8"),
+        ("devices=\u0661", "write 1..8"),
     ],
 )
 def test_a_bad_word_is_named(word, said):
