@@ -11,6 +11,7 @@ from swift.base.clock import ManualClock
 from swift.base.entity import NotUTF8
 from swift.base.errors import DeviceUnavailable, LockTimeout, NoSpace
 from swift.base.timestamp import InvalidTimestamp
+from swift.cluster.transport import NodeAddress, NodeRequest, NodeTimeouts
 from swift.http.body import BadFraming, BodyTimeout, ClientDisconnected
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
@@ -182,7 +183,9 @@ def test_a_path_is_device_partition_and_names_the_last_of_which_may_have_slashes
 def test_a_context_without_a_network_reaches_nobody(tmp_path):
     context = BackendContext(Devices(str(tmp_path), mount_check=False))
     with pytest.raises(Exception, match="no transport"):
-        context.transport.request("10.0.0.1", 6200, "GET", "/", {})
+        context.transport.request(
+            NodeRequest(NodeAddress("10.0.0.1", 6200), "GET", "/", {}, b"", NodeTimeouts(1.0, 1.0))
+        )
 
 
 @pytest.mark.parametrize(
