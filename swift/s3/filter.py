@@ -24,22 +24,17 @@ from swift.s3.api import (
     completion,
     copies,
     delete,
+    encryption,
     forms,
     listing,
     multipart,
     objects,
     retention,
 )
-from swift.s3.api.call import XML_TYPE, Call, Features, Handler, as_s3_error, error_document
 from swift.s3.api.forms import is_form
-from swift.s3.api.metadata import StorageClasses, parse_storage_classes
-from swift.s3.api.payload import validate_body_headers
-from swift.s3.api.router import OPERATIONS, Endpoint, route
 from swift.s3.api.writes import CONDITIONAL_OPERATIONS, refuse_conditions
-from swift.s3.auth.claim import anonymous_claim
 from swift.s3.auth.identify import claim_from_request, is_signed
-from swift.s3.auth.session import KnownAccounts, Session
-from swift.s3.config import codec, inventory, table
+from swift.s3.config import inventory, table
 from swift.s3.config.access_log import AccessLogDelivery, access_log_record, log_destination
 from swift.s3.config.cors import (
     add_cors_headers,
@@ -49,8 +44,12 @@ from swift.s3.config.cors import (
     list_accounts_with_bucket,
 )
 from swift.s3.config.website import decode_site, error_page_response, serve_site
-from swift.s3.errors import S3Error
-from swift.s3.names import (
+from swift.s3.core import codec
+from swift.s3.core.call import XML_TYPE, Call, Features, Handler, as_s3_error, error_document
+from swift.s3.core.claim import anonymous_claim
+from swift.s3.core.errors import S3Error
+from swift.s3.core.metadata import StorageClasses, parse_storage_classes
+from swift.s3.core.names import (
     KEY_BYTES_MAX,
     S3Target,
     host_bucket_of,
@@ -59,8 +58,11 @@ from swift.s3.names import (
     is_s3_only_request,
     parse_target,
 )
+from swift.s3.core.payload import validate_body_headers
+from swift.s3.core.router import OPERATIONS, Endpoint, route
+from swift.s3.core.session import KnownAccounts, Session
+from swift.s3.core.settings import S3Settings
 from swift.s3.policy.authorize import authorize
-from swift.s3.settings import S3Settings
 from swift.telemetry.inforegistry import InfoRegistry
 from swift.telemetry.telemetry import Telemetry
 
@@ -69,7 +71,7 @@ HANDLERS: dict[str, Handler] = {
     name: handler
     for module in (
         *(buckets, listing, objects, copies, delete, multipart, completion, acl, forms, retention),
-        *(table, inventory),
+        *(encryption, table, inventory),
     )
     for name, handler in module.HANDLERS.items()
 }

@@ -6,7 +6,7 @@ from hashlib import md5
 import pytest
 
 from swift.http import fields
-from swift.s3.api.call import Features
+from swift.s3.core.call import Features
 from test.support.s3_fixtures import Multipart, S3Cluster
 
 DATA = bytes(n % 251 for n in range(9000))

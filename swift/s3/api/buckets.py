@@ -12,14 +12,17 @@ from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.objectlock import ENABLED
 from swift.http.response import Response
-from swift.s3.api.call import Call, Handler, invalid_argument, no_content, xml_response
 from swift.s3.api.listing import read_page, render_user, user_element
-from swift.s3.api.metadata import DELETE_MARKER_TYPE
-from swift.s3.api.parts import CallerObjectClient
-from swift.s3.api.placement import segments_containers
 from swift.s3.api.retention import enable_lock
-from swift.s3.api.tags import BUCKET_TAGS_MAX, encode_tags, parse_tag_elements
-from swift.s3.api.uploadstate import (
+from swift.s3.core.call import Call, Handler, invalid_argument, no_content, xml_response
+from swift.s3.core.errors import S3Error, error_for_status
+from swift.s3.core.metadata import DELETE_MARKER_TYPE
+from swift.s3.core.names import is_bucket_name, segments_container
+from swift.s3.core.segments import segments_containers
+from swift.s3.core.session import with_trusted_bucket
+from swift.s3.core.tags import BUCKET_TAGS_MAX, encode_tags, parse_tag_elements
+from swift.s3.core.uploadstate import (
+    CallerObjectClient,
     SwapOutcome,
     delete_marker,
     end_upload,
@@ -27,14 +30,11 @@ from swift.s3.api.uploadstate import (
     part_number_of_name,
     read_state,
 )
-from swift.s3.auth.session import with_trusted_bucket
-from swift.s3.errors import S3Error, error_for_status
-from swift.s3.names import is_bucket_name, segments_container
+from swift.s3.core.xml import Group, RepeatedGroup, Text, Value, parse, text_of, tree_of, trees_of
 from swift.s3.policy.acls import parse_stored_acl
 from swift.s3.policy.authorize import new_bucket_acl_headers, read_bucket_acl
 from swift.s3.policy.context import OWNER_ENFORCED, OWNERSHIPS
 from swift.s3.policy.document import BUCKET_ARN_PREFIX
-from swift.s3.xml import Group, RepeatedGroup, Text, Value, parse, text_of, tree_of, trees_of
 
 CREATE_BUCKET = Group(
     "CreateBucketConfiguration",

@@ -17,16 +17,16 @@ from swift.http.headers import HeaderMap, has_control_characters, wire_value
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.formpost.form import Form, FormFileBody, parse_parameters
-from swift.s3.api.call import Call, Handler, xml_response
 from swift.s3.api.objects import put_object
-from swift.s3.api.router import Endpoint
-from swift.s3.api.tags import OBJECT_TAGS_MAX, TAGGING, parse_tags_document, tags_header
-from swift.s3.auth.claim import parse_iso_date
 from swift.s3.auth.identify import claim_from_form
-from swift.s3.errors import RejectedBody, S3Error
-from swift.s3.names import KEY_BYTES_MAX
+from swift.s3.core.call import Call, Handler, xml_response
+from swift.s3.core.claim import parse_iso_date
+from swift.s3.core.errors import RejectedBody, S3Error
+from swift.s3.core.names import KEY_BYTES_MAX
+from swift.s3.core.router import Endpoint
+from swift.s3.core.tags import OBJECT_TAGS_MAX, TAGGING, parse_tags_document, tags_header
+from swift.s3.core.xml import Group, Text, parse
 from swift.s3.policy.authorize import authorize
-from swift.s3.xml import Group, Text, parse
 
 #: Bytes of all fields together, and how many there may be.
 FIELDS_BYTES_MAX, FIELDS_MAX = 64 << 10, 200

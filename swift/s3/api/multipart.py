@@ -9,23 +9,6 @@ from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
 from swift.http.transform import as_request_body
-from swift.s3.api.call import (
-    Call,
-    Handler,
-    invalid_argument,
-    iso_time_of_row,
-    no_content,
-    respond_with_keep_alive,
-    xml_response,
-)
-from swift.s3.api.checksums import (
-    ALGORITHMS,
-    COMPOSITE,
-    DeclaredChecksum,
-    find_algorithm,
-    parse_declared_checksum,
-    validate_checksum_type,
-)
 from swift.s3.api.copies import COPY_BYTES_MAX, CopySource, modified_time_of, open_source, parse_copy_source
 from swift.s3.api.encryption import (
     encrypt_upload,
@@ -42,7 +25,42 @@ from swift.s3.api.listing import (
     row_name,
     user_element,
 )
-from swift.s3.api.metadata import (
+from swift.s3.api.objectlock import (
+    LOCK_CONFIGURATION,
+    REQUESTED_LOCK_METADATA,
+    parse_requested_lock,
+    require_lockable,
+)
+from swift.s3.api.parts import find_parts_in_use, put_part, require_open_upload, require_upload
+from swift.s3.api.writes import (
+    expiry_headers,
+    part_checksum_elements,
+    redirect_headers,
+    tagging_headers,
+    upload_checksum_headers,
+    validate_write,
+    write_error,
+    write_response_headers,
+)
+from swift.s3.core.call import (
+    Call,
+    Handler,
+    invalid_argument,
+    iso_time_of_row,
+    no_content,
+    respond_with_keep_alive,
+    xml_response,
+)
+from swift.s3.core.checksums import (
+    ALGORITHMS,
+    COMPOSITE,
+    DeclaredChecksum,
+    find_algorithm,
+    parse_declared_checksum,
+    validate_checksum_type,
+)
+from swift.s3.core.errors import S3Error
+from swift.s3.core.metadata import (
     EMPTY_MD5,
     row_etag,
     row_parameters,
@@ -50,24 +68,13 @@ from swift.s3.api.metadata import (
     s3_version_id,
     to_swift_headers,
 )
-from swift.s3.api.objectlock import (
-    LOCK_CONFIGURATION,
-    REQUESTED_LOCK_METADATA,
-    parse_requested_lock,
-    require_lockable,
-)
-from swift.s3.api.parts import (
-    CallerObjectClient,
-    find_parts_in_use,
-    put_part,
-    require_open_upload,
-    require_upload,
-)
-from swift.s3.api.payload import S3Upload, VerifiedBody
-from swift.s3.api.placement import make_segments_container
-from swift.s3.api.uploadstate import (
+from swift.s3.core.names import segments_container
+from swift.s3.core.payload import S3Upload, VerifiedBody
+from swift.s3.core.segments import make_segments_container
+from swift.s3.core.uploadstate import (
     MARKER_CONTENT_TYPE,
     REQUESTED_CHECKSUM_METADATA,
+    CallerObjectClient,
     RequestedChecksum,
     SwapOutcome,
     UploadState,
@@ -82,21 +89,9 @@ from swift.s3.api.uploadstate import (
     part_name,
     part_number_of_name,
 )
-from swift.s3.api.writes import (
-    expiry_headers,
-    part_checksum_elements,
-    redirect_headers,
-    tagging_headers,
-    upload_checksum_headers,
-    validate_write,
-    write_error,
-    write_response_headers,
-)
-from swift.s3.errors import S3Error
-from swift.s3.names import segments_container
+from swift.s3.core.xml import Group, RepeatedGroup, Text, Value
 from swift.s3.policy.authorize import new_object_acl_headers
 from swift.s3.policy.context import upload_headers_metadata
-from swift.s3.xml import Group, RepeatedGroup, Text, Value
 
 CREATE_RESULT = Group("InitiateMultipartUploadResult", Text("Bucket"), Text("Key"), Text("UploadId"))
 _CHECKSUM_ELEMENTS = tuple(Text(algorithm.element) for algorithm in ALGORITHMS.values())

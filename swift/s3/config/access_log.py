@@ -24,8 +24,9 @@ from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.runtime.wsgi import Handle
-from swift.s3.auth.session import SWIFT_SOURCE, Session
-from swift.s3.xml import Group, RepeatedGroup, Text, TypeAttribute
+from swift.s3.core.privileged import SWIFT_SOURCE
+from swift.s3.core.session import Session
+from swift.s3.core.xml import Group, RepeatedGroup, Text, TypeAttribute
 from swift.telemetry.log import Log
 from swift.telemetry.statsd import Statsd
 

@@ -8,15 +8,15 @@ from dataclasses import asdict, dataclass, replace
 
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
-from swift.s3.api.call import Call, Handler, invalid_argument, no_content, xml_response
-from swift.s3.api.metadata import STANDARD
-from swift.s3.api.objectlock import require_owned_target
-from swift.s3.auth.session import owner_sysmeta
-from swift.s3.config import codec
-from swift.s3.errors import S3Error
-from swift.s3.names import REGISTRY, is_bucket_name, registry_path
+from swift.s3.core import codec
+from swift.s3.core.call import Call, Handler, invalid_argument, no_content, xml_response
+from swift.s3.core.errors import S3Error
+from swift.s3.core.metadata import STANDARD
+from swift.s3.core.names import REGISTRY, is_bucket_name, registry_path
+from swift.s3.core.session import owner_sysmeta
+from swift.s3.core.xml import Element, Group, RepeatedGroup, RepeatedText, Text, Tree, Value, text_of, tree_of
+from swift.s3.policy.authorize import require_owned_target
 from swift.s3.policy.document import BUCKET_ARN_PREFIX
-from swift.s3.xml import Element, Group, RepeatedGroup, RepeatedText, Text, Tree, Value, text_of, tree_of
 
 _CONFIGURATION_ELEMENTS: tuple[Element, ...] = (
     Group(

@@ -14,13 +14,13 @@ from swift.base.documents import JsonObject
 from swift.base.timestamp import InvalidTimestamp, Timestamp, http_date
 from swift.http import fields
 from swift.http.headers import HeaderMap, wire_value
-from swift.s3.api.call import Call, invalid_argument
-from swift.s3.api.placement import make_segments_container
-from swift.s3.api.tags import OBJECT_TAGS_MAX, Tags, add_tag, decode_tags
-from swift.s3.config import codec
 from swift.s3.config.lifecyclerules import DAY_S, LifecycleRule, Transition, find_expiry
-from swift.s3.errors import S3Error
-from swift.s3.xml import Group, Parsed, RepeatedGroup, Text, Tree, Value, text_of, tree_of, trees_of
+from swift.s3.core import codec
+from swift.s3.core.call import Call, invalid_argument
+from swift.s3.core.errors import S3Error
+from swift.s3.core.segments import make_segments_container
+from swift.s3.core.tags import OBJECT_TAGS_MAX, Tags, add_tag, decode_tags
+from swift.s3.core.xml import Group, Parsed, RepeatedGroup, Text, Tree, Value, text_of, tree_of, trees_of
 
 RULES_MAX, ID_MAX, NEWER_VERSIONS_MAX = 1000, 255, 100
 PREFIX_MAX = 1024

@@ -16,10 +16,20 @@ from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
 from swift.http import environkeys
 from swift.http.headers import HeaderMap
-from swift.s3.api.call import Call
-from swift.s3.config import codec
-from swift.s3.errors import S3Error
-from swift.s3.xml import Group, RepeatedGroup, RepeatedText, Text, Tree, Value, text_of, tree_of, trees_of
+from swift.s3.core import codec
+from swift.s3.core.call import Call
+from swift.s3.core.errors import S3Error
+from swift.s3.core.xml import (
+    Group,
+    RepeatedGroup,
+    RepeatedText,
+    Text,
+    Tree,
+    Value,
+    text_of,
+    tree_of,
+    trees_of,
+)
 
 RULES_MAX, ID_MAX, VALUE_MAX = 100, 255, 1024
 #: The largest document, for the greatest number of rules.

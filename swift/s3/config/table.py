@@ -10,11 +10,15 @@ from swift.base.truth import is_true
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
-from swift.s3.api.call import DOCUMENT_MAX, Call, Handler, invalid_argument, no_content, xml_response
-from swift.s3.api.encryption import AES256, validate_algorithm
-from swift.s3.api.objectlock import require_owned_target, require_owner
-from swift.s3.api.router import OPERATIONS
-from swift.s3.api.tags import (
+from swift.s3.config import cors, lifecycle, notifications, website
+from swift.s3.config.access_log import LOGGING, PREFIX_MAX, LogTarget, parse_log_target
+from swift.s3.core import codec
+from swift.s3.core.call import DOCUMENT_MAX, Call, Handler, invalid_argument, no_content, xml_response
+from swift.s3.core.errors import S3Error
+from swift.s3.core.names import REGISTRY, is_bucket_name, registry_path
+from swift.s3.core.router import OPERATIONS
+from swift.s3.core.session import owner_sysmeta, sysmeta_of
+from swift.s3.core.tags import (
     BUCKET_TAGS_MAX,
     TAGGING,
     decode_tags,
@@ -22,13 +26,9 @@ from swift.s3.api.tags import (
     parse_tags_document,
     render_tags,
 )
-from swift.s3.auth.session import owner_sysmeta, sysmeta_of
-from swift.s3.config import codec, cors, lifecycle, notifications, website
-from swift.s3.config.access_log import LOGGING, PREFIX_MAX, LogTarget, parse_log_target
-from swift.s3.errors import S3Error
-from swift.s3.names import REGISTRY, is_bucket_name, registry_path
+from swift.s3.core.xml import Element, Group, RepeatedGroup, Text, Tree, Value, text_of, tree_of, trees_of
 from swift.s3.policy.acls import acl_from_swift, parse_stored_acl
-from swift.s3.policy.authorize import read_bucket_rules
+from swift.s3.policy.authorize import read_bucket_rules, require_owned_target, require_owner
 from swift.s3.policy.conditions import InvalidPolicy
 from swift.s3.policy.context import (
     BLOCK_KEY,
@@ -41,7 +41,6 @@ from swift.s3.policy.context import (
     REQUESTER_PAYS,
 )
 from swift.s3.policy.document import POLICY_BYTES_MAX, is_public, parse_policy
-from swift.s3.xml import Element, Group, RepeatedGroup, Text, Tree, Value, text_of, tree_of, trees_of
 
 
 class AllowedCaller(Enum):
@@ -384,52 +383,6 @@ def delete_policy(call: Call) -> Response:
     return no_content()
 
 
-# --- default encryption -------------------------------------------------------------------------------
-
-ENCRYPTION_CONFIGURATION = Group(
-    "ServerSideEncryptionConfiguration",
-    RepeatedGroup(
-        "Rule",
-        Group("ApplyServerSideEncryptionByDefault", Text("SSEAlgorithm"), Text("KMSMasterKeyID")),
-        Text("BucketKeyEnabled"),
-        required=True,
-    ),
-)
-
-
-def get_encryption(call: Call) -> Response:
-    """GetBucketEncryption."""
-    call.session.bucket_info(call.bucket)
-    if not call.features.encryption:
-        raise S3Error("ServerSideEncryptionConfigurationNotFoundError", details={"BucketName": call.bucket})
-    rule: Value = {
-        "ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": AES256},
-        "BucketKeyEnabled": "false",
-    }
-    return xml_response(ENCRYPTION_CONFIGURATION, {"Rule": [rule]})
-
-
-def put_encryption(call: Call) -> Response:
-    """PutBucketEncryption: accepts only the encryption that the cluster does anyway."""
-    rules = trees_of(call.parse_body(ENCRYPTION_CONFIGURATION).get("Rule"))
-    if len(rules) != 1 or "ApplyServerSideEncryptionByDefault" not in rules[0]:
-        raise S3Error("MalformedXML")
-    require_owner(call)
-    default = tree_of(rules[0]["ApplyServerSideEncryptionByDefault"])
-    algorithm = text_of(default.get("SSEAlgorithm"))
-    if algorithm == AES256 and "KMSMasterKeyID" in default:
-        text = "a KMSMasterKeyID is not applicable if the default sse algorithm is not aws:kms"
-        raise S3Error("InvalidArgument", text)
-    validate_algorithm(call, algorithm)
-    return Response(200)
-
-
-def delete_encryption(call: Call) -> Response:
-    """DeleteBucketEncryption: has no effect, as the cluster's encryption does not depend on buckets."""
-    require_owner(call)
-    return no_content()
-
-
 # --- tags of buckets ----------------------------------------------------------------------------------
 
 
@@ -581,7 +534,4 @@ HANDLERS: dict[str, Handler] = {
     "GetBucketPolicyStatus": get_policy_status,
     "PutBucketPolicy": put_policy,
     "DeleteBucketPolicy": delete_policy,
-    "GetBucketEncryption": get_encryption,
-    "PutBucketEncryption": put_encryption,
-    "DeleteBucketEncryption": delete_encryption,
 }

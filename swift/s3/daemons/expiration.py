@@ -19,9 +19,12 @@ from swift.base.truth import is_true
 from swift.gateway.internal_client import InternalClient
 from swift.http import fields
 from swift.http.headers import HeaderMap
-from swift.s3.api.metadata import is_large
-from swift.s3.api.tags import decode_tags
-from swift.s3.api.uploadstate import (
+from swift.s3.api.partreferences import list_page, version_id_query
+from swift.s3.config.lifecyclerules import find_expiry
+from swift.s3.core.metadata import is_large
+from swift.s3.core.names import own_parts, segments_container
+from swift.s3.core.tags import decode_tags
+from swift.s3.core.uploadstate import (
     CompletionDecision,
     DecisionStatus,
     SwapOutcome,
@@ -30,13 +33,10 @@ from swift.s3.api.uploadstate import (
     end_upload,
     is_definite_failure,
     join_decision,
-    list_page,
     part_number_of_name,
     read_decision_status,
     read_state,
-    version_id_query,
 )
-from swift.s3.config.lifecyclerules import find_expiry
 from swift.s3.daemons.walk import (
     CurrentCandidate,
     DaemonObjectClient,
@@ -45,7 +45,6 @@ from swift.s3.daemons.walk import (
     UploadCandidates,
     remove_parts,
 )
-from swift.s3.names import own_parts, segments_container
 
 ENDED, KEPT, CHANGED, LOCKED = "ended", "kept", "changed", "locked"
 VERSION_ID_HEADER = "x-object-version-id"

@@ -20,10 +20,10 @@ from urllib.parse import quote
 from swift.base.documents import JsonObject
 from swift.base.entity import EntityPath
 from swift.gateway.internal_client import InternalClient, UnexpectedResponse
-from swift.s3.api.call import iso_time_of_row
-from swift.s3.api.metadata import DELETE_MARKER_TYPE, row_etag, row_storage_class, row_version_id
-from swift.s3.api.uploadstate import list_page
+from swift.s3.api.partreferences import list_page
 from swift.s3.config.inventory import Inventory
+from swift.s3.core.call import iso_time_of_row
+from swift.s3.core.metadata import DELETE_MARKER_TYPE, row_etag, row_storage_class, row_version_id
 from swift.s3.daemons.walk import RegisteredBucket
 from swift.s3.policy.document import BUCKET_ARN_PREFIX
 

@@ -13,17 +13,12 @@ from typing import NamedTuple
 
 from swift.base.entity import EntityPath
 from swift.gateway.internal_client import InternalClient
-from swift.s3.api.uploadstate import (
-    find_part_references,
-    list_page,
-    marker_name,
-    part_number_of_name,
-    row_timestamp,
-)
+from swift.s3.api.partreferences import find_part_references, list_page, row_timestamp
 from swift.s3.config.lifecyclerules import DAY_S
+from swift.s3.core.names import bucket_of_container, segments_container
+from swift.s3.core.uploadstate import marker_name, part_number_of_name
 from swift.s3.daemons.expiration import CHANGED, ENDED, KEPT, LOCKED
 from swift.s3.daemons.walk import RegisteredBucket, remove_parts
-from swift.s3.names import bucket_of_container, segments_container
 
 #: Days between two checks of a bucket.
 INTERVAL_DAYS = 7

@@ -16,14 +16,7 @@ from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
 from swift.gateway.internal_client import InternalClient
 from swift.http.headers import HeaderMap
-from swift.s3.api.metadata import DELETE_MARKER_TYPE, row_storage_class
-from swift.s3.api.uploadstate import (
-    ObjectResponse,
-    list_page,
-    marker_name,
-    part_number_of_name,
-    row_timestamp,
-)
+from swift.s3.api.partreferences import list_page, row_timestamp
 from swift.s3.config.lifecyclerules import (
     LifecycleRule,
     due_noncurrent_storage_class,
@@ -33,7 +26,9 @@ from swift.s3.config.lifecyclerules import (
     is_upload_expired,
     may_be_expired,
 )
-from swift.s3.names import REGISTRY_ACCOUNT, REGISTRY_CONTAINER, registry_path, segments_container
+from swift.s3.core.metadata import DELETE_MARKER_TYPE, row_storage_class
+from swift.s3.core.names import REGISTRY_ACCOUNT, REGISTRY_CONTAINER, registry_path, segments_container
+from swift.s3.core.uploadstate import ObjectResponse, marker_name, part_number_of_name
 
 
 class RegisteredBucket(NamedTuple):

@@ -20,14 +20,12 @@ from urllib.parse import quote
 from swift.http import fields
 from swift.http.headers import HeaderMap, wire_value
 from swift.http.response import Response
-from swift.s3.api.call import Call, PendingRead
-from swift.s3.api.parts import read_upload_state
-from swift.s3.api.router import PathLevel
-from swift.s3.api.tags import Tags, decode_tags
-from swift.s3.api.uploadstate import parse_upload_id
-from swift.s3.api.writes import version_query
-from swift.s3.auth.session import AclScope, Session, with_trusted_bucket
-from swift.s3.errors import S3Error
+from swift.s3.core.call import Call, PendingRead, PolicyVerdict, version_query
+from swift.s3.core.errors import S3Error
+from swift.s3.core.router import PathLevel
+from swift.s3.core.session import AclScope, Session, owner_sysmeta, with_trusted_bucket
+from swift.s3.core.tags import Tags, decode_tags
+from swift.s3.core.uploadstate import parse_upload_id, read_upload_state
 from swift.s3.policy.acls import (
     Acl,
     grants_public_access,
@@ -51,14 +49,7 @@ from swift.s3.policy.context import (
     parse_created_upload,
     principal_of,
 )
-from swift.s3.policy.document import (
-    PolicyRequest,
-    PolicyVerdict,
-    action_of,
-    actions_of,
-    combine_verdicts,
-    evaluate_policy,
-)
+from swift.s3.policy.document import PolicyRequest, action_of, actions_of, combine_verdicts, evaluate_policy
 
 # --- the check ----------------------------------------------------------------------------------------
 
@@ -465,6 +456,27 @@ def read_object_acl(call: Call, bucket: str, key: str) -> Acl | None:
 def _acl_of_missing_object(call: Call, bucket: str) -> Acl:
     require_permission(call, read_bucket_acl(call, bucket), "READ")
     return private_acl(call.session.user_id)
+
+
+def require_owner(call: Call, bucket: str = "") -> None:
+    """Raise ``S3Error`` unless the caller owns the bucket, by default that of the request."""
+    bucket = bucket or call.bucket
+    if call.settings.s3_acl:
+        require_permission(call, read_bucket_acl(call, bucket), BUCKET_OWNER)
+    else:
+        # Rights that a policy grants do not count here.
+        owner_sysmeta(call.session.with_acl_scope(AclScope.ALL), bucket)
+
+
+def require_owned_target(call: Call, bucket: str, code: str) -> None:
+    """Raise ``S3Error`` with this code unless a bucket named in a document exists and is the caller's.
+
+    Daemons write to it with all rights, so policies and ACLs of the request's bucket do not count.
+    """
+    try:
+        require_owner(call, bucket)
+    except S3Error as error:
+        raise error if error.status >= 500 else S3Error(code)
 
 
 # --- new things ---------------------------------------------------------------------------------------

@@ -13,10 +13,10 @@ from functools import lru_cache
 
 from swift.http import fields
 from swift.http.headers import HeaderMap, utf8_value
-from swift.s3.api.call import Call
-from swift.s3.api.tags import Tags, decode_tags, parse_tags_header
-from swift.s3.config import codec
-from swift.s3.errors import S3Error
+from swift.s3.core import codec
+from swift.s3.core.call import Call
+from swift.s3.core.errors import S3Error
+from swift.s3.core.tags import Tags, decode_tags, parse_tags_header
 from swift.s3.policy.conditions import InvalidPolicy
 from swift.s3.policy.document import BucketPolicy, Principal, is_public, parse_policy
 

@@ -6,10 +6,10 @@ from swift.base.entity import Entity
 from swift.http import environkeys
 from swift.http.request import Request
 from swift.http.response import Response, error_response
-from swift.s3.auth.claim import Claim, anonymous_claim
-from swift.s3.auth.session import AclScope, KnownAccounts, Session, owner_sysmeta, with_trusted_bucket
-from swift.s3.errors import S3Error
-from swift.s3.settings import S3Settings
+from swift.s3.core.claim import Claim, anonymous_claim
+from swift.s3.core.errors import S3Error
+from swift.s3.core.session import AclScope, KnownAccounts, Session, owner_sysmeta, with_trusted_bucket
+from swift.s3.core.settings import S3Settings
 from test.support.sim import MemoryCache
 
 

@@ -5,9 +5,10 @@ import pytest
 from swift.base.timestamp import Timestamp
 from swift.gateway.internal_client import InternalClient, UnexpectedResponse
 from swift.http.response import error_response
-from swift.s3.api.metadata import DELETE_MARKER_TYPE
-from swift.s3.api.uploadstate import list_page, row_timestamp
+from swift.s3.api.partreferences import list_page, row_timestamp
 from swift.s3.config.lifecyclerules import DAY_S, LifecycleRule
+from swift.s3.core.metadata import DELETE_MARKER_TYPE
+from swift.s3.core.names import REGISTRY, registry_path
 from swift.s3.daemons.walk import (
     UPLOADS_PER_UNIT,
     BucketWalk,
@@ -18,7 +19,6 @@ from swift.s3.daemons.walk import (
     registered_buckets,
     unregister_bucket,
 )
-from swift.s3.names import REGISTRY, registry_path
 from test.support.filters import Listed, row
 
 ENTRY = RegisteredBucket("a", "b", Timestamp(0))

@@ -16,7 +16,7 @@ from typing import Union
 
 from lxml import etree
 
-from swift.s3.errors import S3Error
+from swift.s3.core.errors import S3Error
 
 NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 XSI = "http://www.w3.org/2001/XMLSchema-instance"

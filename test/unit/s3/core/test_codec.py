@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swift.http import fields
-from swift.s3.auth.session import sysmeta_of
-from swift.s3.config.codec import LIFECYCLE, POLICY, WEBSITE, DamagedConfiguration, rules_codec
-from swift.s3.errors import S3Error
+from swift.s3.core.codec import LIFECYCLE, POLICY, WEBSITE, DamagedConfiguration, rules_codec
+from swift.s3.core.errors import S3Error
+from swift.s3.core.session import sysmeta_of
 from swift.s3.policy.context import BucketRules, parse_bucket_rules
 
 

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import pytest
 
 from swift.http.request import Request
-from swift.s3.api.call import Call, Features, invalid_argument, iso_time, iso_time_of_row
-from swift.s3.auth.claim import anonymous_claim
-from swift.s3.errors import S3Error
+from swift.s3.core.call import Call, Features, invalid_argument, iso_time, iso_time_of_row
+from swift.s3.core.claim import anonymous_claim
+from swift.s3.core.errors import S3Error
 from test.support.s3_fixtures import code_of
 
 

@@ -18,8 +18,8 @@ from hashlib import sha256
 
 from swift.http.body import RequestBody
 from swift.http.transform import WrappedRequestBody
-from swift.s3.auth.claim import SIGNED_CHUNKS_TRAILER, UNSIGNED_TRAILER, Claim
-from swift.s3.errors import RejectedBody, S3Error
+from swift.s3.core.claim import SIGNED_CHUNKS_TRAILER, UNSIGNED_TRAILER, Claim
+from swift.s3.core.errors import RejectedBody, S3Error
 
 CHUNK_BYTES_MIN = 8192
 _LINE_MAX = 4096

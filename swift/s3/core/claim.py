@@ -17,8 +17,8 @@ from time import gmtime, strftime
 
 from swift.http.headers import has_control_characters, lower_name, utf8_value
 from swift.http.request import Request
-from swift.s3.api.router import PRESIGNED_HEADERS
-from swift.s3.errors import S3Error
+from swift.s3.core.errors import S3Error
+from swift.s3.core.router import PRESIGNED_HEADERS
 
 _match_amz_date = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z", re.ASCII).fullmatch
 _MISSING_DATE_TEXT = "AWS authentication requires a valid Date or x-amz-date header"

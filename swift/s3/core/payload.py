@@ -14,7 +14,7 @@ from swift.base.digits import is_digits
 from swift.http.body import BytesBody, RequestBody
 from swift.http.headers import HeaderMap
 from swift.http.transform import WrappedRequestBody
-from swift.s3.api.checksums import (
+from swift.s3.core.checksums import (
     Algorithm,
     DeclaredChecksum,
     RunningChecksum,
@@ -22,9 +22,9 @@ from swift.s3.api.checksums import (
     encode_checksum,
     parse_declared_checksum,
 )
-from swift.s3.auth.chunked import ChunkedPayload
-from swift.s3.auth.claim import STREAMING_PREFIX, UNSIGNED_PAYLOAD, Claim, is_sha256
-from swift.s3.errors import RejectedBody, S3Error
+from swift.s3.core.chunked import ChunkedPayload
+from swift.s3.core.claim import STREAMING_PREFIX, UNSIGNED_PAYLOAD, Claim, is_sha256
+from swift.s3.core.errors import RejectedBody, S3Error
 
 _READ_BYTES = 65536
 #: A body up to this size is read first if its checksum can then be sent with the headers.

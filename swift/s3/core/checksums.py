@@ -16,7 +16,7 @@ import xxhash
 
 from swift.base.crc import CRC32, CRC32C, CRC64NVME, Polynomial
 from swift.platform import fastcrc
-from swift.s3.errors import S3Error
+from swift.s3.core.errors import S3Error
 
 CHECKSUM_HEADER_PREFIX = "x-amz-checksum-"
 COMPOSITE, FULL_OBJECT = "COMPOSITE", "FULL_OBJECT"

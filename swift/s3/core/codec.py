@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from swift.base.documents import JsonObject
 from swift.http import fields
 from swift.http.headers import HeaderMap
-from swift.s3.errors import S3Error
+from swift.s3.core.errors import S3Error
 
 
 class DamagedConfiguration(S3Error):
