@@ -129,7 +129,7 @@ def test_imports_point_down():
 
 #: (package, folder, folder) of folders that import each other, each with its reason.
 NEIGHBOURS = {
-    ("proxy/obj", "commit", "write"): "a PUT ends with a commit, and a commit that restores nodes writes to them",
+    ("proxy/obj", "commit", "write"): "a PUT ends with a commit, and a commit restores nodes by writes",
 }
 
 
@@ -140,7 +140,8 @@ def folder_imports():
         parts = path.relative_to(PACKAGE).with_suffix("").parts
         for name, line in imports_of(path):
             other = tuple(name.split(".")[1:]) if name.startswith("swift.") else ()
-            depth = next((n for n, pair in enumerate(zip(parts, other, strict=False)) if pair[0] != pair[1]), 0)
+            shared = zip(parts, other, strict=False)
+            depth = next((n for n, (own, named) in enumerate(shared) if own != named), 0)
             if depth and len(parts) > depth + 1 and (PACKAGE.joinpath(*other[: depth + 1])).is_dir():
                 place = "/".join(parts[:depth]), parts[depth], other[depth]
                 found.setdefault(place, []).append(f"{path.relative_to(ROOT)}:{line}")
