@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import chain
 from urllib.parse import quote
 
 from swift import green
 from swift.base.entity import EntityPath
+from swift.base.pages import follow_pages
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.objectlock import ENABLED
@@ -26,6 +28,7 @@ from swift.s3.core.uploadstate import (
     SwapOutcome,
     delete_marker,
     end_upload,
+    list_segments,
     marker_name,
     part_number_of_name,
     read_state,
@@ -213,27 +216,20 @@ def _delete_segments_container(call: Call, name: str, removable: dict[str, bool]
     ``removable`` is shared by all segments containers of a bucket: marker → True if its parts may be
     deleted. The marker and parts of an upload that completes stay; the lifecycle daemon ends it.
     """
-    session, marker = call.session, ""
-    while True:
-        query = f"format=json&marker={quote(marker, safe='')}"
-        with session.open_response("GET", name, query=query) as response:
-            if response.status == 404:
-                return
-            if not response.is_success:
-                raise error_for_status(response.status, missing="NoSuchBucket")
-            names = [row["name"] for row in json.loads(response.read_body())]
-        if not names:
-            break
-        for key in names:
-            start, _, last = key.rpartition("/")
-            if start and part_number_of_name(last) is None and name == segments_container(call.bucket):
-                _abort_upload(call, start, last, removable)
-                continue
-            if start not in removable:
-                removable[start] = not _is_completed(call, start)
-            if removable[start]:
-                session.delete_object(name, key)
-        marker = names[-1]
+    session = call.session
+    pages = follow_pages(
+        lambda marker: list_segments(call, name, marker=marker), "", lambda row: str(row["name"])
+    )
+    for row in chain.from_iterable(pages):
+        key = str(row["name"])
+        start, _, last = key.rpartition("/")
+        if start and part_number_of_name(last) is None and name == segments_container(call.bucket):
+            _abort_upload(call, start, last, removable)
+            continue
+        if start not in removable:
+            removable[start] = not _is_completed(call, start)
+        if removable[start]:
+            session.delete_object(name, key)
     with session.open_response("DELETE", name) as response:
         if not response.is_success and response.status not in (404, 409):
             raise error_for_status(response.status)

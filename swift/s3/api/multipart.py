@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from itertools import chain
 
 from swift.base.documents import JsonObject
+from swift.base.pages import follow_pages
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
@@ -216,13 +218,24 @@ def abort_upload(call: Call) -> Response:
 def remove_parts(call: Call, state: UploadState, but: Collection[tuple[str, str]] = ()) -> None:
     """Delete the parts of an upload that has ended, except those in ``but``; raise ``S3Error``."""
     kept = {name for _, name in but}
-    prefix, marker = marker_name(state.key, state.id) + "/", ""
-    while rows := list_segments(call, state.segments_container, prefix=prefix, marker=marker):
-        for row in rows:
-            marker = str(row["name"])
-            # A longer name is of an upload of another key.
-            if marker not in kept and part_number_of_name(marker[len(prefix) :]) is not None:
-                call.session.delete_object(state.segments_container, marker)
+    prefix = marker_name(state.key, state.id) + "/"
+    for row in _rows_of_upload(call, state, prefix):
+        name = str(row["name"])
+        # A longer name is of an upload of another key.
+        if name not in kept and part_number_of_name(name[len(prefix) :]) is not None:
+            call.session.delete_object(state.segments_container, name)
+
+
+def _rows_of_upload(call: Call, state: UploadState, prefix: str) -> Iterator[JsonObject]:
+    """Yield the rows of an upload's segments container whose names begin with a prefix."""
+    container = state.segments_container
+    return chain.from_iterable(
+        follow_pages(
+            lambda marker: list_segments(call, container, prefix=prefix, marker=marker),
+            "",
+            lambda row: str(row["name"]),
+        )
+    )
 
 
 def _end_open_upload(call: Call, upload_id: str) -> UploadState:
@@ -403,14 +416,11 @@ def _part_rows(call: Call, state: UploadState) -> dict[int, dict[str, object]]:
     """Return the row of each valid part of an upload, by part number."""
     prefix = marker_name(call.key, state.id) + "/"
     found: dict[int, dict[str, object]] = {}
-    marker = ""
-    while rows := list_segments(call, state.segments_container, prefix=prefix, marker=marker):
-        for row in rows:
-            name = str(row["name"])
-            number = part_number_of_name(name[len(prefix) :])
-            if number is not None and state.part_name(number) == name:
-                found[number] = row
-        marker = str(rows[-1]["name"])
+    for row in _rows_of_upload(call, state, prefix):
+        name = str(row["name"])
+        number = part_number_of_name(name[len(prefix) :])
+        if number is not None and state.part_name(number) == name:
+            found[number] = row
     return found
 
 

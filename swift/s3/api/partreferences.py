@@ -31,21 +31,6 @@ _PAGE_SIZE = 1000
 _ARCHIVE_HEADERS = ("x-versions-location", "x-history-location", fields.SYSMETA_VERSIONS_LOCATION)
 
 
-def list_page(
-    client: InternalClient, path: EntityPath, size: int, *, flags: str = "", **limits: str
-) -> list[JsonObject]:
-    """Return rows of a listing; none if the container does not exist; raise ``UnexpectedResponse``."""
-    query = f"format=json&limit={size}{flags}"
-    for name, text in limits.items():
-        if text:
-            query += f"&{name}={quote(text, safe='', errors='surrogateescape')}"
-    headers: HeaderMap = {fields.BACKEND_FIND_ARCHIVED_NULL: "true"} if flags else {}
-    with client.request("GET", path, headers, query=query, accept=(2, 404)) as response:
-        body = response.read_body() if response.status == 200 else b""
-    rows: list[JsonObject] = json.loads(body) if body else []
-    return rows
-
-
 def row_timestamp(last_modified: str) -> Timestamp:
     """Return the timestamp of a listing row; the current time if it has none, which is never too early."""
     try:
@@ -104,16 +89,11 @@ def _list_versions(
     client: InternalClient, bucket: EntityPath, key: str, page_size: int, *, has_versions: bool
 ) -> Iterator[JsonObject]:
     """Return the rows of an object and its versions."""
-    flags = "&versions=true" if has_versions else ""
-    marker = version = ""
-    while True:
-        query = {"prefix": key, "marker": marker, "version_marker": version}
-        rows = list_page(client, bucket, page_size, flags=flags, **query)
+    for rows in client.pages(bucket, size=page_size, versions=has_versions, prefix=key):
         own = [row for row in rows if row.get("name") == key]
         yield from own
-        if not flags or len(own) < len(rows) or not rows:
+        if not has_versions or len(own) < len(rows):
             return
-        marker, version = key, str(rows[-1].get("version_id", "null"))
 
 
 def _is_current_object(row: JsonObject) -> bool:
