@@ -133,7 +133,6 @@ def open_source(call: Call, source: CopySource, byte_range: str | None = None) -
     """Return the response with the source's content, which the caller releases; raise ``S3Error``."""
     session = authorize_source(call, source.bucket, source.key, source.version)
     if call.settings.s3_acl and not session.is_trusted_in(source.bucket):
-        session.identify()
         acl = read_object_acl(
             replace(call, session=with_trusted_bucket(session, source.bucket)), source.bucket, source.key
         )

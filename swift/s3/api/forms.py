@@ -273,7 +273,6 @@ def post_object(call: Call) -> Response:
     """PostObject."""
     boundary = boundary_of(call.request)
     if not boundary:
-        call.session.identify()
         text = "Bucket POST must be of the enclosure-type multipart/form-data"
         raise S3Error("PreconditionFailed", text)
     if not call.session.is_anonymous:
@@ -282,11 +281,10 @@ def post_object(call: Call) -> Response:
     form.read_fields()
     fields = form.fields
     claim = claim_from_form(fields, call.settings)
-    session = call.session if claim is None else call.session.for_form_signer(claim)
-    if claim is None and not session.account:
+    if claim is None and not call.session.account:
         raise S3Error("AccessDenied")
     # Errors of a policy are reported only to a known signer.
-    session.identify()
+    session = call.session if claim is None else call.identify_signer(claim)
     original_fields = dict(fields)
     form.substitute_file_name(_FILE_NAME_VARIABLE)
     key = _object_key(call, form)

@@ -299,7 +299,6 @@ def _stored_version_marker(call: Call, marker: str, version_marker: str) -> str:
     """Return the id by which the listing knows a version; clients know one of an archived object as null."""
     if version_marker != "null":
         return version_marker
-    call.session.identify()
     head = with_trusted_bucket(call.session, call.bucket).head(call.bucket, marker, query="version-id=null")
     return head.headers.get("x-object-version-id", version_marker)
 

@@ -14,10 +14,11 @@ from swift.http import environkeys
 from swift.http.headers import HeaderMap, utf8_value
 from swift.http.request import Request
 from swift.http.response import Response, error_response
+from swift.s3.auth.caller import KnownAccounts
 from swift.s3.core import codec
 from swift.s3.core.errors import S3Error
 from swift.s3.core.names import S3Target
-from swift.s3.core.session import KnownAccounts, Session
+from swift.s3.core.session import Session
 from swift.s3.core.settings import S3Settings
 from swift.s3.core.xml import Group, Parsed, RepeatedGroup, RepeatedText, Text, Tree, Value, text_of, trees_of
 

@@ -169,7 +169,6 @@ def put_versioning(call: Call) -> Response:
 
 def _fixed_response(schema: Element, value: dict[str, Value]) -> Handler:
     def answer(call: Call) -> Response:
-        call.session.identify()
         call.session.bucket_info(call.bucket)
         return xml_response(schema, value)
 
@@ -258,7 +257,6 @@ def _validate_logging(call: Call, headers: HeaderMap) -> None:
 
 def get_object_logging(call: Call) -> Response:
     """GetObjectLogging: always an error, as keys have no logging status."""
-    call.session.identify()
     raise S3Error("NoLoggingStatusForKey")
 
 
@@ -358,7 +356,6 @@ def put_policy(call: Call) -> Response:
     """PutBucketPolicy."""
     length = call.request.body.length
     if length is not None and length > 2 * POLICY_BYTES_MAX:
-        call.session.identify()
         raise S3Error("MalformedPolicy", _POLICY_TOO_LARGE_TEXT)
     body = call.read_body()
     if not body:

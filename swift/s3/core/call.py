@@ -18,6 +18,7 @@ from swift.http.headers import HeaderMap, utf8_value
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
 from swift.s3.core.checksums import CHECKSUM_HEADER_PREFIX, Algorithm, default_algorithm
+from swift.s3.core.claim import Claim
 from swift.s3.core.errors import RejectedBody, S3Error, error_for_status
 from swift.s3.core.metadata import STANDARD, StorageClasses
 from swift.s3.core.names import is_utf8
@@ -71,6 +72,8 @@ class Call:
     settings: S3Settings
     features: Features
     log: Log
+    #: Returns the session of the signer of a form; raises ``S3Error``.
+    identify_signer: Callable[[Claim], Session]
     #: For GetObject and HeadObject: the check to make on the response.
     pending_read: PendingRead | None = None
 
@@ -145,11 +148,9 @@ class Call:
     def read_body(self, limit: int = DOCUMENT_MAX, error: str = "MalformedXML") -> bytes:
         """Return a small body, verified against its headers; raise ``S3Error``.
 
-        The signature of the request is validated first, so only callers with a valid one make the server
-        read the body. The checksum headers of CompleteMultipartUpload are the object's, not the body's.
+        The checksum headers of CompleteMultipartUpload are the object's, not the body's.
         ``error`` is the code for a body that exceeds the limit.
         """
-        self.session.identify()
         headers = self.request.headers
         if self.endpoint.operation.name == "CompleteMultipartUpload":
             of_object = (CHECKSUM_HEADER_PREFIX, "x-amz-sdk-checksum-algorithm")

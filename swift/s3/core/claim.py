@@ -288,7 +288,7 @@ def validate_content_sha256(value: str, *, may_be_any: bool = False) -> str:
 
 def validate_access_key(key: str) -> None:
     """Raise ``S3Error`` for an access key that cannot be part of a path."""
-    if not key or "/" in key or not key.isprintable() or any("\ud800" <= c <= "\udfff" for c in key):
+    if not key or "/" in key or not key.isprintable():
         raise S3Error("InvalidAccessKeyId", details={"AWSAccessKeyId": key})
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from swift.base.entity import RESERVED, Entity, EntityPath
@@ -26,12 +26,9 @@ from swift.s3.core.privileged import SWIFT_SOURCE, PrivilegedRequests
 from swift.s3.core.settings import S3Settings
 
 # --- the session --------------------------------------------------------------------------------------
-# Every sub-request names the access key where the account belongs and carries the claim; the
-# authentication filter checks it and puts the account there. With ``s3_acl`` the caller is identified
-# once; requests that the ACLs allow are then sent with the rights of the ACLs only.
-
-_USER_ID_MAX = 128
-
+# The caller is identified once, before the request is routed (``auth.caller``). Every later sub-request has
+# its identity and is authorized by the callback of the authentication filter, or with the rights that S3
+# policies and ACLs gave. The claim goes along for filters that know no ``swift.authorize_override``.
 
 AuthorizeCallback = Callable[[Request], Response | None]
 
@@ -54,135 +51,22 @@ class AclScope(Enum):
     OWN = "own"
 
 
-class KnownAccounts:
-    """Access key → account, learned from valid signatures; proves nothing.
-
-    It lets bucket settings be read before a signature is validated. The cache shares it with other workers
-    and with unsigned preflight requests.
-    """
-
-    def __init__(self) -> None:
-        self._accounts: dict[str, str] = {}
-
-    def find(self, request: Request, access_key: str) -> str:
-        """Return the account of an access key; empty if unknown."""
-        name = self._accounts.get(access_key)
-        if name is None:
-            cache = request.env.get(environkeys.CACHE)
-            found = None if cache is None else cache.get(_CACHE_PREFIX + access_key)
-            name = found if isinstance(found, str) else ""
-            if name:
-                self._remember(access_key, name)
-        return name
-
-    def learn(self, request: Request, access_key: str, name: str) -> None:
-        """Store the account of an access key whose signature was valid."""
-        if self._accounts.get(access_key) == name:
-            return
-        self._remember(access_key, name)
-        cache = request.env.get(environkeys.CACHE)
-        if cache is not None:
-            cache.set(_CACHE_PREFIX + access_key, name, ttl_s=_CACHE_TTL_S)
-
-    def _remember(self, access_key: str, name: str) -> None:
-        if len(self._accounts) >= _ACCOUNTS_MAX:
-            self._accounts.clear()
-        self._accounts[access_key] = name
-
-
-_CACHE_PREFIX, _CACHE_TTL_S, _ACCOUNTS_MAX = "s3account/", 86400, 10_000
-
-
 @dataclass(frozen=True, slots=True)
 class CallerIdentity:
     """The caller of a request as the authentication filter reported it."""
 
-    access_key: str = ""
     #: The caller's own account; empty for anonymous callers.
     account: str = ""
     #: The filter's authorization callback; None for anonymous callers.
     authorize: AuthorizeCallback | None = None
+    #: Entries for the environment of requests that its callback authorizes.
+    environ: Mapping[str, object] = field(default_factory=dict)
 
 
+#: The caller of a request without a signature, or with one that is not validated yet.
+ANONYMOUS = CallerIdentity()
 #: In the query of a request for an object from before versioning.
 _NULL_VERSION = "version-id=null"
-#: The caller of a request without a signature.
-ANONYMOUS = CallerIdentity()
-
-
-class Authenticator:
-    """Learns the caller's identity from the authentication filter, once per S3 request.
-
-    The first sub-request that carries the claim reveals it, so a plain request needs no extra one.
-    Otherwise an OPTIONS request that reaches no server does.
-    """
-
-    def __init__(
-        self, forward: Handle, request: Request, claim: Claim, known_accounts: KnownAccounts | None = None
-    ) -> None:
-        self.forward = forward
-        self.claim = claim
-        self.known_accounts = known_accounts or KnownAccounts()
-        self._request = request
-        self._identity = None if claim.access_key else ANONYMOUS
-        self._details: AuthDetails = {
-            "access_key": claim.access_key,
-            "signature": claim.signature,
-            "string_to_sign": claim.string_to_sign,
-            "alternative_strings_to_sign": claim.alternative_strings_to_sign,
-            "check_signature": claim.verify,
-        }
-
-    @property
-    def identity(self) -> CallerIdentity | None:
-        """The caller; None until its signature was validated."""
-        return self._identity
-
-    def add_claim(self, sub: Request) -> None:
-        """Make the authentication filter validate the signature of a sub-request."""
-        env = sub.env
-        env.pop(environkeys.AUTHORIZE_OVERRIDE, None)
-        if self._identity is None:
-            env.pop(environkeys.REMOTE_USER, None)
-        env[environkeys.S3_AUTH_DETAILS] = self._details
-
-    def identify(self, make_request: Callable[[str, str], Request]) -> CallerIdentity:
-        """Return the caller, whatever its rights; raise ``S3Error``.
-
-        ``make_request(method, account)`` returns the request that reveals it.
-        """
-        if self._identity is not None:
-            return self._identity
-        sub = make_request("OPTIONS", self.claim.access_key)
-        sub.headers.pop("origin", None)
-        self.add_claim(sub)
-        status = drained(self.forward(sub)).status
-        self.learn_identity(sub)
-        if self._identity is None:
-            # After a 5xx the filter could not validate the signature.
-            raise error_for_status(status) if status >= 500 else self.denial_error(sub, 401)
-        return self._identity
-
-    def learn_identity(self, sub: Request) -> None:
-        """Learn the identity from a sub-request to the caller's own account that passed the filter."""
-        entity, env = sub.entity, sub.env
-        if self._identity is not None or not env.get(environkeys.REMOTE_USER) or entity is None:
-            return
-        key = self.claim.access_key
-        self._identity = CallerIdentity(key, entity.path.account, env.get(environkeys.AUTHORIZE))
-        self.known_accounts.learn(self._request, key, entity.path.account)
-        user_id = key if len(key) <= _USER_ID_MAX else key[: _USER_ID_MAX - 3] + "..."
-        self._request.env[environkeys.ACCESS_LOGGING] = {"user_id": user_id}
-        self._request.env[environkeys.REMOTE_USER] = env[environkeys.REMOTE_USER]
-        call = self._request.env.setdefault(environkeys.S3_CALL, {})
-        call["account"] = entity.path.account
-        call["user"] = (env.get(environkeys.ACCESS_LOGGING) or {}).get("user_id")
-
-    def denial_error(self, sub: Request, status: int) -> S3Error:
-        """Return the error for a sub-request that was answered 401 or 403."""
-        if status == 401 and self.claim.access_key and not sub.env.get(environkeys.REMOTE_USER):
-            return S3Error("SignatureDoesNotMatch", details=self.claim.error_details, reason="signature")
-        return S3Error("AccessDenied")
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,12 +74,17 @@ class Session:
     """Requests to one account on behalf of one S3 request, with the rights of its caller.
 
     The account is the caller's own, or the one that the request names. Sessions are immutable: other rights
-    make another session. All sessions of a request share an authenticator.
+    make another session.
     """
 
     request: Request
     settings: S3Settings
-    authenticator: Authenticator
+    forward: Handle
+    #: The signature as received.
+    claim: Claim
+    #: The claim for the authentication filter, shared by all sessions of a request.
+    auth_details: AuthDetails
+    identity: CallerIdentity = ANONYMOUS
     #: The account that the request names; empty for the caller's own.
     path_account: str = ""
     #: The part of Swift's ACLs that counts.
@@ -206,16 +95,17 @@ class Session:
 
     @classmethod
     def for_claim(
-        cls,
-        forward: Handle,
-        request: Request,
-        claim: Claim,
-        settings: S3Settings,
-        known_accounts: KnownAccounts | None = None,
-        named_account: str = "",
+        cls, forward: Handle, request: Request, claim: Claim, settings: S3Settings, path_account: str = ""
     ) -> Session:
         """Return a session for a claim whose signature is not validated yet."""
-        return cls(request, settings, Authenticator(forward, request, claim, known_accounts), named_account)
+        details: AuthDetails = {
+            "access_key": claim.access_key,
+            "signature": claim.signature,
+            "string_to_sign": claim.string_to_sign,
+            "alternative_strings_to_sign": claim.alternative_strings_to_sign,
+            "check_signature": claim.verify,
+        }
+        return cls(request, settings, forward, claim, details, path_account=path_account)
 
     @property
     def named_account(self) -> str:
@@ -223,15 +113,9 @@ class Session:
         return self.path_account or (self.settings.anonymous_account if self.is_anonymous else "")
 
     @property
-    def claim(self) -> Claim:
-        """The signature as received."""
-        return self.authenticator.claim
-
-    @property
     def own_account(self) -> str:
         """The caller's own account; empty for anonymous callers and before the signature is validated."""
-        identity = self.authenticator.identity
-        return "" if identity is None else identity.account
+        return self.identity.account
 
     @property
     def account(self) -> str:
@@ -244,20 +128,9 @@ class Session:
         return not self.claim.access_key
 
     @property
-    def names_account(self) -> bool:
-        """True if the request names an account, which may be another than the caller's."""
-        return bool(self.named_account)
-
-    @property
     def user_id(self) -> str:
         """The caller's access key, which documents name as owner."""
         return self.claim.access_key
-
-    def for_form_signer(self, claim: Claim) -> Session:
-        """Return the session of the signer of a form."""
-        port = self.authenticator
-        other = Authenticator(port.forward, self.request, claim, port.known_accounts)
-        return Session(self.request, self.settings, other, self.path_account)
 
     def with_acl_scope(self, acl_scope: AclScope, *, trusted_bucket: str = "") -> Session:
         """Return the session with other rights."""
@@ -280,55 +153,44 @@ class Session:
         query: str = "",
     ) -> Request:
         """Return a request for the account, or for a container or object of it."""
-        is_trusted = self.is_trusted_in(bucket)
-        is_decided = is_trusted or self.acl_scope is not AclScope.ALL
-        own = self.account if is_decided else self.named_account or self.claim.access_key
-        sub = self._make_request(method, own, bucket, key, headers=headers, body=body, query=query)
+        sub = make_subrequest(
+            self.request, method, "/v1", headers=headers, body=body, query=query, source=SWIFT_SOURCE
+        )
+        account, *rest = filter(None, (self.account or self.claim.access_key, bucket, key))
+        sub.set_entity(Entity("v1", EntityPath(account, *rest)))
+        sub.remote_addr = self.request.remote_addr
         if isinstance(body, bytes) and method in ("PUT", "POST"):
             sub.headers["content-length"] = str(len(body))
         if _NULL_VERSION in query:
             sub.headers[fields.BACKEND_FIND_ARCHIVED_NULL] = "true"
         env = sub.env
-        if is_trusted:
+        if not self.settings.force_swift_request_proxy_log:
+            env[environkeys.ACCESS_LOG_MADE] = True
+        if not self.is_anonymous:
+            env[environkeys.S3_AUTH_DETAILS] = self.auth_details
+        authorize = self._authorize_callback(bucket)
+        if authorize is not None:
             env[environkeys.AUTHORIZE_OVERRIDE] = True
-            env[environkeys.AUTHORIZE] = self._authorize_trusted
-        elif self.acl_scope is not AclScope.ALL:
-            env[environkeys.AUTHORIZE_OVERRIDE] = True
-            env[environkeys.AUTHORIZE] = self._authorize_restricted
-        elif not self.is_anonymous:
-            self.authenticator.add_claim(sub)
+            env[environkeys.AUTHORIZE] = authorize
+        if authorize == self.identity.authorize:
+            env.update(self.identity.environ)
         return sub
 
-    def _make_request(
-        self,
-        method: str,
-        *names: str,
-        headers: HeaderMap | None = None,
-        body: RequestBody | bytes = b"",
-        query: str = "",
-    ) -> Request:
-        sub = make_subrequest(
-            self.request, method, "/v1", headers=headers, body=body, query=query, source=SWIFT_SOURCE
-        )
-        own, *rest = filter(None, names)
-        sub.set_entity(Entity("v1", EntityPath(own, *rest)))
-        if not self.settings.force_swift_request_proxy_log:
-            sub.env[environkeys.ACCESS_LOG_MADE] = True
-        sub.remote_addr = self.request.remote_addr
-        return sub
+    def _authorize_callback(self, bucket: str) -> AuthorizeCallback | None:
+        """Return the callback for a request; None if the authentication filter sets its own."""
+        if self.is_trusted_in(bucket):
+            return self._authorize_trusted
+        return self.identity.authorize if self.acl_scope is AclScope.ALL else self._authorize_restricted
 
     def send(self, sub: Request) -> Response:
         """Return the response; the caller sends or releases its body. Raise ``S3Error`` for 401 and 403."""
-        port = self.authenticator
         try:
-            response = forward_write(port.forward, sub)
+            response = forward_write(self.forward, sub)
         except WriteNotStored:
             raise S3Error("ServiceUnavailable", NOT_STORED)
-        if not self.named_account:
-            port.learn_identity(sub)
         if response.status in (401, 403):
             drained(response)
-            raise port.denial_error(sub, response.status)
+            raise S3Error("AccessDenied")
         return response
 
     @contextmanager
@@ -385,11 +247,7 @@ class Session:
             raise error_for_status(response.status, missing=missing, conflict=conflict)
         return response
 
-    # the caller
-
-    def identify(self) -> CallerIdentity:
-        """Return the caller, whatever its rights; raise ``S3Error`` for a bad signature."""
-        return self.authenticator.identify(self._make_request)
+    # authorization callbacks
 
     def _authorize_trusted(self, request: Request) -> Response | None:
         """Authorize a request for which S3 policies and ACLs have decided about the trusted bucket.
@@ -410,8 +268,8 @@ class Session:
 
     def _authorize_restricted(self, request: Request) -> Response | None:
         """Authorize a request for which only a part of a container's ACL counts."""
-        identity = self.authenticator.identity
-        if identity is None or identity.authorize is None:
+        identity = self.identity
+        if identity.authorize is None:
             return error_response(403)
         if self.acl_scope is not AclScope.ALL:
             request.acl = (
@@ -423,22 +281,14 @@ class Session:
 
     def bucket_info(self, bucket: str) -> ContainerInfo:
         """Return the cached information about a bucket; raise ``S3Error`` if it does not exist."""
-        self.identify()
-        info = container_info(self.request, self.authenticator.forward, self.account, bucket)
+        info = container_info(self.request, self.forward, self.account, bucket)
         if not info.exists:
             raise error_for_status(info.status if info.status >= 500 else 404, missing="NoSuchBucket")
         return info
 
     def bucket_sysmeta(self, bucket: str) -> Mapping[str, str]:
-        """Return the system metadata of a bucket; empty if it does not exist; raise ``S3Error``.
-
-        The signature may not be validated yet: do not reveal the result before.
-        """
-        port = self.authenticator
-        name = self.account or port.known_accounts.find(self.request, self.claim.access_key)
-        if not name:
-            name = self.identify().account
-        info = container_info(self.request, port.forward, name, bucket)
+        """Return the system metadata of a bucket; empty if it does not exist; raise ``S3Error``."""
+        info = container_info(self.request, self.forward, self.account, bucket)
         if info.status >= 500:
             # The bucket's policy is unknown.
             raise S3Error("ServiceUnavailable")
@@ -446,13 +296,13 @@ class Session:
 
     def has_bucket(self, bucket: str) -> bool:
         """Return True if a bucket exists according to the caches."""
-        info = container_info(self.request, self.authenticator.forward, self.account, bucket)
+        info = container_info(self.request, self.forward, self.account, bucket)
         return info.exists or info.status >= 500
 
     @property
     def privileged(self) -> PrivilegedRequests:
         """Requests to internal accounts and containers with all rights."""
-        return PrivilegedRequests(self.authenticator.forward, self.request)
+        return PrivilegedRequests(self.forward, self.request)
 
 
 def with_trusted_bucket(session: Session, bucket: str) -> Session:

@@ -70,8 +70,6 @@ def authorize(call: Call, *, is_form_read: bool = False) -> Call:
     """
     if call.endpoint.operation.name in _FORM_OPERATIONS and not is_form_read:
         return call
-    if call.session.names_account:
-        call.session.identify()
     if call.bucket:
         validate_expected_owner(call.session, call.headers.get("x-amz-expected-bucket-owner"))
     call = _authorize_by_rules(call)
@@ -89,7 +87,6 @@ def _authorize_by_rules(call: Call) -> Call:
     rules = parse_bucket_rules(session.bucket_sysmeta(call.bucket), call.bucket)
     if rules is None:
         return call
-    session.identify()
     _require_payer(call, rules)
     _validate_acl_headers(call.headers, rules)
     session = session.with_acl_scope(_acl_scope_of_rules(rules))
@@ -151,7 +148,6 @@ def _authorize_by_acl(call: Call) -> Call:
     required = REQUIRED_PERMISSIONS.get(name, _BUCKET_OWNERSHIP)
     if required is None or not call.bucket:
         return call
-    call.session.identify()
     if name in _READ_OPERATIONS:
         return call if call.pending_read is not None else replace(call, pending_read=PendingRead())
     allowed = replace(call, session=with_trusted_bucket(call.session, call.bucket))
@@ -253,7 +249,6 @@ def validate_expected_owner(session: Session, expected: str | None) -> None:
     """
     if expected is None:
         return
-    session.identify()
     is_own = session.own_account == session.account and expected == session.user_id
     if not is_own and expected != session.account:
         raise S3Error("AccessDenied")
@@ -298,7 +293,6 @@ def _policy_verdict_on_key(call: Call, operation: str, bucket: str, key: str, ve
     rules = parse_bucket_rules(session.bucket_sysmeta(bucket), bucket)
     if rules is None:
         return PolicyVerdict.SILENT
-    session.identify()
     action = action_of(operation, versioned=bool(version))
     verdict = _policy_verdict(
         call, rules, (action,), bucket, key, _request_context(call, bucket, key, version)

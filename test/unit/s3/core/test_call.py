@@ -13,7 +13,7 @@ from test.support.s3_fixtures import code_of
 
 def call(query="", headers=None, body=b""):
     request = Request("GET", "/bucket", dict(headers or {}), body, query=query)
-    return Call(request, None, SimpleNamespace(claim=anonymous_claim()), None, Features(), None)
+    return Call(request, None, SimpleNamespace(claim=anonymous_claim()), None, Features(), None, None)
 
 
 @pytest.mark.parametrize(
