@@ -61,9 +61,9 @@ def Text(name: str, *, required: bool = False) -> Element:  # noqa: N802
     return Element(name, required=required)
 
 
-def RepeatedText(name: str) -> Element:  # noqa: N802
+def RepeatedText(name: str, *, required: bool = False) -> Element:  # noqa: N802
     """Return the schema of an element with text that may occur several times."""
-    return Element(name, is_repeated=True)
+    return Element(name, required=required, is_repeated=True)
 
 
 def Group(name: str, *children: Element, required: bool = False) -> Element:  # noqa: N802
