@@ -119,7 +119,7 @@ class FormFile(FormFileBody):
         self.s3_error: S3Error | None = None
 
     def check_size(self, *, is_complete: bool) -> None:
-        """See ``FormFileBody``."""
+        """Raise ``RejectedBody`` for a file of a size that the policy does not allow."""
         if self.received > self._size_max:
             details = {"ProposedSize": self.received, "MaxSizeAllowed": self._size_max}
             self._reject(S3Error("EntityTooLarge", details=details))

@@ -86,7 +86,7 @@ class RewindableBody(WrappedRequestBody):
         return self._position
 
     def read(self, size: int = -1) -> bytes:
-        """See ``RequestBody``."""
+        """Return bytes of the buffered beginning, then those of the source."""
         held = self._buffered
         if held is not None and self._position < len(held):
             stop = len(held) if size < 0 else self._position + size

@@ -61,7 +61,7 @@ class FormClaim(Claim):
     __slots__ = ()
 
     def condition_values(self, now: float) -> Mapping[str, str]:
-        """See ``Claim``."""
+        """Return the values of the signature, with the type of a form."""
         return {**super().condition_values(now), **_FORM_CONDITION_VALUES}
 
 
@@ -83,7 +83,7 @@ class FormClaimV4(ClaimV4):
         self.string_to_sign = policy
 
     def condition_values(self, now: float) -> Mapping[str, str]:
-        """See ``Claim``."""
+        """Return the values of the signature, with the type of a form."""
         return {**super().condition_values(now), **_FORM_CONDITION_VALUES}
 
 

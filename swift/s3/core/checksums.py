@@ -43,11 +43,11 @@ class _Crc:
         self._size = size
 
     def update(self, data: bytes | memoryview, /) -> None:
-        """See ``RunningChecksum``."""
+        """Add bytes to the checksum."""
         self._value = self._compute(data, self._value)
 
     def digest(self) -> bytes:
-        """See ``RunningChecksum``."""
+        """Return the checksum so far, the most significant byte first."""
         return self._value.to_bytes(self._size, "big")
 
 

@@ -87,7 +87,7 @@ class ChunkedPayload(WrappedRequestBody):
         return self._trailers
 
     def read(self, size: int = -1) -> bytes:
-        """See ``RequestBody``."""
+        """Return decoded bytes; raise ``RejectedBody``."""
         if size < 0:
             return b"".join(iter(lambda: self.read(_READ_BYTES), b""))
         if self._is_finished or not size:

@@ -239,7 +239,7 @@ class ClaimV4(Claim):
 
     @property
     def error_details(self) -> Mapping[str, object]:
-        """See ``Claim``."""
+        """The elements of the error, with the canonical request."""
         return {
             **super().error_details,
             "CanonicalRequest": self.canonical_request.decode("utf-8", "replace"),
@@ -247,7 +247,7 @@ class ClaimV4(Claim):
         }
 
     def sign_chunk(self, kind: str, previous: str, digests: str) -> str | None:
-        """See ``Claim``; ``digests`` are the lines after the previous signature."""
+        """Return the signature of a chunk; ``digests`` are the lines after the previous signature."""
         secret = self._secret
         if secret is None:
             return None
@@ -255,7 +255,7 @@ class ClaimV4(Claim):
         return hmac.digest(self._signing_key(secret), text.encode("latin-1", "replace"), sha256).hex()
 
     def condition_values(self, now: float) -> Mapping[str, str]:
-        """See ``Claim``."""
+        """Return the signature's values, with its version and age."""
         signed = parse_amz_date(self.stamp)
         age = {} if signed is None else {"s3:signatureage": str(max(0, int((now - signed) * 1000)))}
         return {**super().condition_values(now), "s3:signatureversion": "AWS4-HMAC-SHA256", **age}

@@ -72,7 +72,7 @@ class VerifiedBody(WrappedRequestBody):
             self._verify()
 
     def read(self, size: int = -1) -> bytes:
-        """See ``RequestBody``."""
+        """Return bytes and add them to the digests; raise ``RejectedBody``."""
         if size < 0:
             return b"".join(iter(lambda: self.read(_READ_BYTES), b""))
         data = self._source.read(size)
@@ -80,7 +80,7 @@ class VerifiedBody(WrappedRequestBody):
         return data
 
     def read_into(self, view: memoryview) -> int:
-        """See ``RequestBody``."""
+        """Fill a buffer and add its bytes to the digests; raise ``RejectedBody``."""
         size = self._source.read_into(view)
         self._update(view[:size])
         return size
@@ -141,7 +141,7 @@ class _ErrorRecordingBody(WrappedRequestBody):
         self.s3_error: S3Error | None = None
 
     def read(self, size: int = -1) -> bytes:
-        """See ``RequestBody``."""
+        """Return bytes; note the error of a rejected body."""
         try:
             return self._source.read(size)
         except RejectedBody as error:
@@ -149,7 +149,7 @@ class _ErrorRecordingBody(WrappedRequestBody):
             raise
 
     def read_into(self, view: memoryview) -> int:
-        """See ``RequestBody``."""
+        """Fill a buffer; note the error of a rejected body."""
         try:
             return self._source.read_into(view)
         except RejectedBody as error:

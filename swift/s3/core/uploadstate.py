@@ -518,7 +518,7 @@ class CallerObjectClient:
         *,
         query: str = "",
     ) -> ObjectResponse:
-        """See ``ObjectClient``."""
+        """Return the response; raise ``S3Error``."""
         asked = self._session.open_response(method, container, name, headers=headers, body=body, query=query)
         with asked as response:
             if not response.is_success and response.status not in _EXPECTED_STATUSES:

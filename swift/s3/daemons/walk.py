@@ -85,7 +85,7 @@ class DaemonObjectClient:
         *,
         query: str = "",
     ) -> ObjectResponse:
-        """See ``ObjectClient``."""
+        """Return the response; raise ``UnexpectedResponse``."""
         path = EntityPath(self._account, container, name)
         with self._client.request(method, path, headers, body, query=query, accept=(2, 4, 501)) as response:
             content = response.read_body() if method == "GET" and response.is_success else b""

@@ -147,7 +147,7 @@ class RequestContext:
         self._created_upload: CreatedUpload | None = None
 
     def values(self, key: str) -> Sequence[str] | None:
-        """See ``PolicyContext``."""
+        """Return the values of a condition key; None if the request does not have it."""
         start, slash, name = key.partition("/")
         if slash:
             value = self._tag_value(start, name)
