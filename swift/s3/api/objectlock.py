@@ -25,6 +25,7 @@ from swift.http.objectlock import (
     parse_lock,
 )
 from swift.s3.core.call import Call, invalid_argument
+from swift.s3.core.codec import sysmeta_key
 from swift.s3.core.errors import S3Error
 from swift.s3.policy.authorize import require_owner
 
@@ -34,7 +35,7 @@ MODE_HEADER, UNTIL_HEADER, HOLD_HEADER = (
 BYPASS_HEADER = "x-amz-bypass-governance-retention"
 #: Metadata of an upload's marker: the lock that its client requested.
 REQUESTED_LOCK_METADATA = fields.SYSMETA_S3_OBJECT + "lock"
-_RULE_KEY = fields.SYSMETA_S3_LOCK_RULE.removeprefix(fields.CONTAINER_SYSMETA)
+_RULE_KEY = sysmeta_key(fields.SYSMETA_S3_LOCK_RULE)
 _CONCURRENT_LOCKS = 8
 _LATEST_DATE_S = 253402300799
 

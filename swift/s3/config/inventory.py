@@ -13,7 +13,7 @@ from swift.s3.core import codec
 from swift.s3.core.call import Call, Handler, invalid_argument, no_content, xml_response
 from swift.s3.core.errors import S3Error
 from swift.s3.core.metadata import STANDARD
-from swift.s3.core.names import REGISTRY, is_bucket_name, registry_path
+from swift.s3.core.names import is_bucket_name
 from swift.s3.core.schema import Fixed, Kind, Leaf, Record, Section, Texts, choice
 from swift.s3.core.session import owner_sysmeta
 from swift.s3.core.xml import Group, Parsed, RepeatedGroup, Text, Tree, Value, text_of, tree_of
@@ -201,8 +201,7 @@ def put_inventory(call: Call) -> Response:
     if len(inventories) > CONFIGURATIONS_MAX:
         raise S3Error("TooManyConfigurations")
     call.session.require_success("POST", call.bucket, headers=encode_inventories(inventories.values()))
-    call.session.privileged.send_change("PUT", REGISTRY)
-    call.session.privileged.send_change("PUT", registry_path(call.session.account, call.bucket))
+    call.session.privileged.register_bucket(call.session.account, call.bucket)
     return no_content()
 
 

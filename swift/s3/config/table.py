@@ -11,11 +11,11 @@ from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
 from swift.s3.config import cors, lifecycle, notifications, website
-from swift.s3.config.access_log import LOGGING, PREFIX_MAX, LogTarget, parse_log_target
+from swift.s3.config.access_log import LOGGING, LOGGING_KEY, PREFIX_MAX, LogTarget, parse_log_target
 from swift.s3.core import codec
 from swift.s3.core.call import DOCUMENT_MAX, Call, Handler, invalid_argument, no_content, xml_response
 from swift.s3.core.errors import S3Error
-from swift.s3.core.names import REGISTRY, is_bucket_name, registry_path
+from swift.s3.core.names import is_bucket_name
 from swift.s3.core.router import OPERATIONS
 from swift.s3.core.session import owner_sysmeta, sysmeta_of
 from swift.s3.core.tags import (
@@ -126,14 +126,9 @@ def _read_sysmeta(call: Call, reader: AllowedCaller) -> Mapping[str, str]:
     return sysmeta_of(call.session.bucket_headers(call.bucket))
 
 
-def _sysmeta_key(header: str) -> str:
-    return header.removeprefix(fields.CONTAINER_SYSMETA)
-
-
 # --- versioning, logging, fixed responses -------------------------------------------------------------
 
 VERSIONING = Group("VersioningConfiguration", Text("Status"), Text("MfaDelete"))
-LOGGING_KEY = fields.SYSMETA_S3_BUCKET_LOGGING.removeprefix(fields.CONTAINER_SYSMETA)
 ACCELERATION = Group("AccelerateConfiguration")
 
 
@@ -388,7 +383,7 @@ def _encode_tags(_call: Call, tree: Tree) -> HeaderMap:
 
 
 def _render_tags(sysmeta: Mapping[str, str]) -> Value | None:
-    text = sysmeta.get(_sysmeta_key(fields.SYSMETA_S3_BUCKET_TAGGING))
+    text = sysmeta.get(codec.sysmeta_key(fields.SYSMETA_S3_BUCKET_TAGGING))
     return render_tags(decode_tags(text)) if text else None
 
 
@@ -417,11 +412,6 @@ def _render_cors(sysmeta: Mapping[str, str]) -> Value | None:
 def _render_lifecycle(sysmeta: Mapping[str, str]) -> Value | None:
     rules = lifecycle.decode_rules(sysmeta)
     return lifecycle.render_rules(rules) if rules else None
-
-
-def _register_lifecycle(call: Call) -> None:
-    call.session.privileged.send_change("PUT", REGISTRY)
-    call.session.privileged.send_change("PUT", registry_path(call.session.account, call.bucket))
 
 
 def _encode_notification(call: Call, tree: Tree) -> HeaderMap:
@@ -503,7 +493,7 @@ TABLE = (
         writers=AllowedCaller.AUTHORIZED,
         bytes_max=lifecycle.DOCUMENT_BYTES_MAX,
         response_headers={lifecycle.MINIMUM_SIZE_HEADER: lifecycle.MINIMUM_SIZE},
-        on_stored=_register_lifecycle,
+        on_stored=lambda call: call.session.privileged.register_bucket(call.session.account, call.bucket),
     ),
     Configuration(
         ("BucketNotification", "BucketNotificationConfiguration"),

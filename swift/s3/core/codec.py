@@ -30,6 +30,11 @@ class DamagedConfiguration(S3Error):
         super().__init__("InternalError", f"The bucket's {name} configuration is damaged.")
 
 
+def sysmeta_key(header: str) -> str:
+    """Return the name of a container's system metadata without its prefix."""
+    return header.removeprefix(fields.CONTAINER_SYSMETA)
+
+
 class ConfigurationCodec:
     """Encodes and decodes the configurations of one kind."""
 
@@ -39,7 +44,7 @@ class ConfigurationCodec:
         self.name = name
         #: All headers of a configuration, in the order of its pieces.
         self.headers = tuple(headers)
-        self._keys = tuple(header.removeprefix(fields.CONTAINER_SYSMETA) for header in headers)
+        self._keys = tuple(map(sysmeta_key, headers))
         self._piece_bytes = piece_bytes
         #: Bytes of a configuration before it is compressed.
         self.bytes_max = bytes_max

@@ -14,6 +14,9 @@ from swift.http.request import Request
 from swift.http.response import Response
 from swift.runtime.wsgi import Handle
 from swift.s3.core.errors import S3Error, error_for_status
+from swift.s3.core.names import REGISTRY, registry_path
+
+SWIFT_SOURCE = "S3"
 
 
 class PrivilegedRequests:
@@ -22,6 +25,23 @@ class PrivilegedRequests:
     def __init__(self, forward: Handle, request: Request):
         self._forward = forward
         self._request = request
+
+    def _subrequest(
+        self,
+        method: str,
+        path: EntityPath,
+        headers: HeaderMap | None = None,
+        body: bytes = b"",
+        *,
+        query: str = "",
+    ) -> Request:
+        where, sent = "/v1" + path.quoted, {"content-length": str(len(body)), **(headers or {})}
+        sub = make_subrequest(
+            self._request, method, where, headers=sent, body=body, query=query, source=SWIFT_SOURCE
+        )
+        sub.headers.pop("origin", None)
+        sub.env[environkeys.ACCESS_LOG_MADE] = True
+        return preauthorise(sub)
 
     def send_change(
         self,
@@ -32,14 +52,15 @@ class PrivilegedRequests:
         accept: tuple[int, ...] = (),
     ) -> None:
         """Send a change of internal accounts and containers; raise ``S3Error`` if it fails."""
-        sub = make_subrequest(
-            self._request, method, "/v1" + path.quoted, headers=headers, source=SWIFT_SOURCE
-        )
-        sub.headers.update({"content-length": "0", fields.BACKEND_ALLOW_RESERVED_NAMES: "true"})
-        sub.env[environkeys.ACCESS_LOG_MADE] = True
-        response = drained(self._forward(preauthorise(sub)))
+        sent = {**(headers or {}), fields.BACKEND_ALLOW_RESERVED_NAMES: "true"}
+        response = drained(self._forward(self._subrequest(method, path, sent)))
         if not response.is_success and response.status not in accept:
             raise S3Error("AccessDenied" if response.status == 403 else "ServiceUnavailable")
+
+    def register_bucket(self, account: str, bucket: str) -> None:
+        """Register a bucket for the lifecycle daemon; raise ``S3Error`` if it fails."""
+        self.send_change("PUT", REGISTRY)
+        self.send_change("PUT", registry_path(account, bucket))
 
     def internal_client(self) -> InternalClient:
         """Return a client for code that requests and daemons share."""
@@ -57,21 +78,13 @@ class PrivilegedRequests:
     def list_names(self, container: EntityPath, *, prefix: str, limit: int) -> list[str]:
         """Return up to ``limit`` names of a container; none if it cannot be listed."""
         query = f"format=json&limit={limit}&prefix={quote(prefix, safe='')}"
-        sub = make_subrequest(
-            self._request, "GET", "/v1" + container.quoted, query=query, source=SWIFT_SOURCE
-        )
-        sub.headers.pop("origin", None)
-        sub.env[environkeys.ACCESS_LOG_MADE] = True
-        with open_response(self._forward, preauthorise(sub)) as response:
+        with open_response(self._forward, self._subrequest("GET", container, query=query)) as response:
             rows = json.loads(response.read_body()) if response.status == 200 else []
         return [str(row["name"]) for row in rows]
 
     def list_containers(self, account: EntityPath, *, query: str) -> list[str]:
         """Return a page of an account's containers; raise ``S3Error``."""
-        sub = make_subrequest(self._request, "GET", "/v1" + account.quoted, query=query, source=SWIFT_SOURCE)
-        sub.headers.pop("origin", None)
-        sub.env[environkeys.ACCESS_LOG_MADE] = True
-        with open_response(self._forward, preauthorise(sub)) as response:
+        with open_response(self._forward, self._subrequest("GET", account, query=query)) as response:
             if not response.is_success:
                 raise error_for_status(response.status, missing="AccessDenied")
             rows = json.loads(response.read_body())
@@ -87,12 +100,5 @@ class PrivilegedRequests:
             raise S3Error("ServiceUnavailable")
 
     def _put(self, path: EntityPath, content: bytes) -> int:
-        headers = {"content-length": str(len(content)), "content-type": "application/json"}
-        sub = make_subrequest(
-            self._request, "PUT", "/v1" + path.quoted, headers=headers, body=content, source=SWIFT_SOURCE
-        )
-        sub.env[environkeys.ACCESS_LOG_MADE] = True
-        return drained(self._forward(preauthorise(sub))).status
-
-
-SWIFT_SOURCE = "S3"
+        sub = self._subrequest("PUT", path, {"content-type": "application/json"}, content)
+        return drained(self._forward(sub)).status

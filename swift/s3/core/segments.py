@@ -6,7 +6,7 @@ from swift.base.entity import EntityPath
 from swift.http import fields
 from swift.s3.core.call import Call
 from swift.s3.core.errors import S3Error, error_for_status
-from swift.s3.core.names import REGISTRY, registry_path, segments_container
+from swift.s3.core.names import segments_container
 
 
 def segments_containers(call: Call) -> list[str]:
@@ -43,8 +43,7 @@ def make_segments_container(call: Call, storage_class: str = "") -> str:
     if found.is_success and fields.SYSMETA_S3_REGISTERED in found.headers:
         return name
     # The lifecycle daemon deletes unused parts of registered buckets.
-    session.privileged.send_change("PUT", REGISTRY)
-    session.privileged.send_change("PUT", registry_path(session.account, call.bucket))
+    session.privileged.register_bucket(session.account, call.bucket)
     registered = {fields.SYSMETA_S3_REGISTERED: "true"}
     if found.is_success:
         session.privileged.send_change("POST", EntityPath(session.account, name), registered)

@@ -26,14 +26,10 @@ OWNER_ENFORCED, OWNER_PREFERRED, OBJECT_WRITER = "BucketOwnerEnforced", "BucketO
 OWNERSHIPS = (OWNER_PREFERRED, OBJECT_WRITER, OWNER_ENFORCED)
 
 
-def _sysmeta_key(header: str) -> str:
-    return header.removeprefix(fields.CONTAINER_SYSMETA)
-
-
-POLICY_KEY = _sysmeta_key(fields.SYSMETA_S3_BUCKET_POLICY)
-BLOCK_KEY = _sysmeta_key(fields.SYSMETA_S3_BUCKET_BLOCK)
-OWNERSHIP_KEY = _sysmeta_key(fields.SYSMETA_S3_BUCKET_OWNERSHIP)
-PAYER_KEY = _sysmeta_key(fields.SYSMETA_S3_BUCKET_PAYER)
+POLICY_KEY = codec.sysmeta_key(fields.SYSMETA_S3_BUCKET_POLICY)
+BLOCK_KEY = codec.sysmeta_key(fields.SYSMETA_S3_BUCKET_BLOCK)
+OWNERSHIP_KEY = codec.sysmeta_key(fields.SYSMETA_S3_BUCKET_OWNERSHIP)
+PAYER_KEY = codec.sysmeta_key(fields.SYSMETA_S3_BUCKET_PAYER)
 OWNER_PAYS, REQUESTER_PAYS = "BucketOwner", "Requester"
 _RULE_KEYS = (POLICY_KEY, BLOCK_KEY, OWNERSHIP_KEY, PAYER_KEY)
 
