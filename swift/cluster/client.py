@@ -32,9 +32,12 @@ from swift.cluster.transport import (
 )
 from swift.http.body import BadFraming, InMemoryBody, ResponseBody
 from swift.http.headers import HeaderMap
-from swift.telemetry.metrics import Registry
+from swift.telemetry.metrics import CounterMetric, Registry
 from swift.wire.chunked import LAST_CHUNK, ChunkDecoder, chunk_head, last_chunk
 from swift.wire.http1 import BadHead, ResponseHead, parse_response_head, request_head
+
+_OPENED = CounterMetric("swift_client_connections_total", "Connections opened to nodes.")
+_ERRORS = CounterMetric("swift_client_errors_total", "Exchanges with nodes that failed.")
 
 Address = tuple[str, int]
 
@@ -262,8 +265,8 @@ class HttpTransport:
             per_address_max=per_address_max, idle_max_s=idle_max_s
         )
         self._pid = os.getpid()
-        self._opened = metrics.counter("swift_client_connections_total", "Connections opened to nodes.")
-        self._errors = metrics.counter("swift_client_errors_total", "Exchanges with nodes that failed.")
+        self._opened = _OPENED.of(metrics)
+        self._errors = _ERRORS.of(metrics)
 
     # connections
 

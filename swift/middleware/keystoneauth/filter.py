@@ -223,5 +223,5 @@ FILTER = FilterDeclaration(
         "# needs auth_token of keystonemiddleware left of it",
         "# <PREFIX>_operator_roles, <PREFIX>_service_roles, <PREFIX>_project_reader_roles = <role>",
     ),
-    right_of={"auth_token": "the user would not be identified yet"},
+    right_of={"auth_token": "auth_token identifies the user"},
 )

@@ -163,5 +163,5 @@ FILTER = FilterDeclaration(
     _make_filter,
     position=150,
     sample_lines=("# stands between s3api and keystoneauth",),
-    left_of={"keystoneauth": "the user would not be identified yet"},
+    left_of={"keystoneauth": "s3token identifies the user"},
 )

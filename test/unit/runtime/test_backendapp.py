@@ -17,6 +17,7 @@ from swift.http.response import HTTPError, Response
 from swift.platform.devices import Devices
 from swift.runtime.backendapp import ACCESS_FIELDS, BackendApp, BackendContext, DateLimit, split_backend_path
 from swift.telemetry.logtemplate import Anonymizer, LogTemplate
+from swift.telemetry.metrics import CounterMetric
 
 
 class Lines:
@@ -158,10 +159,8 @@ def test_durations_and_answers_are_counted(tmp_path):
         app.handle(Request("GET", "/sda/1/a"))
     app.handle(Request("PATCH", "/sda/1/a"))
     metrics = app.context.telemetry.metrics
-    counts = [
-        metrics.counter("swift_backend_responses_total", "", server="object", status=status).value
-        for status in ("200", "405")
-    ]
+    metric = CounterMetric("swift_backend_responses_total", "", ("server", "status"))
+    counts = [metric.of(metrics, server="object", status=status).value for status in ("200", "405")]
     assert counts == [3, 1]
 
 

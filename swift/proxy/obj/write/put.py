@@ -50,6 +50,9 @@ from swift.proxy.obj.write.ec import ArchiveCoder
 from swift.proxy.obj.write.targets import TargetOpener, UploadTarget, final_responses, open_targets
 from swift.proxy.results import early_refusal, put_response, with_clock_refusal
 from swift.proxy.stronglisting import ensure_row_majority
+from swift.telemetry.events import Event
+
+_ABORTED = Event("object.{reason}", "Uploads that ended early: `client_disconnects`, `client_timeouts`.")
 
 
 @dataclass(slots=True)
@@ -100,8 +103,8 @@ class Uploader:
             return outcome.refused
         return self._build_response(request, location, outcome)
 
-    def _count(self, what: str) -> None:
-        self._context.telemetry.statsd.increment(f"object.{what}")
+    def _count(self, reason: str) -> None:
+        _ABORTED.count(self._context.telemetry.statsd, reason=reason)
 
     def _build_response(self, request: Request, location: ObjectLocation, outcome: UploadOutcome) -> Response:
         responses = outcome.responses
