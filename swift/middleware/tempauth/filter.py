@@ -32,6 +32,7 @@ from swift.middleware.authorization import (
     is_request_referrer_allowed,
     match_prefix,
     normalise_prefixes,
+    respond_to_identity_question,
     unauthorized_response,
 )
 from swift.middleware.filter import App, Filter, FilterDeclaration
@@ -154,7 +155,7 @@ class Tempauth(Filter):
             env[environkeys.ACCESS_LOGGING] = {"user_id": names[1]}
         if RESELLER_ADMIN in names:
             env[environkeys.RESELLER_REQUEST] = True
-        return self._forward_with_account_acl(request)
+        return respond_to_identity_question(request) or self._forward_with_account_acl(request)
 
     def _forward_anonymous(self, request: Request) -> Response:
         env = request.env

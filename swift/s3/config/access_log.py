@@ -24,8 +24,10 @@ from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.runtime.wsgi import Handle
-from swift.s3.auth.session import SWIFT_SOURCE, Session
-from swift.s3.xml import Group, RepeatedGroup, Text, TypeAttribute
+from swift.s3.core import codec
+from swift.s3.core.privileged import SWIFT_SOURCE
+from swift.s3.core.session import Session
+from swift.s3.core.xml import Group, RepeatedGroup, Text, TypeAttribute
 from swift.telemetry.log import Log
 from swift.telemetry.statsd import Statsd
 
@@ -259,7 +261,7 @@ class AccessLogDelivery:
 
 # --- records of requests ------------------------------------------------------------------------------
 
-_LOGGING_KEY = fields.SYSMETA_S3_BUCKET_LOGGING.removeprefix(fields.CONTAINER_SYSMETA)
+LOGGING_KEY = codec.sysmeta_key(fields.SYSMETA_S3_BUCKET_LOGGING)
 _SIGNATURES = {"AWS": "SigV2", "AWS4-HMAC-SHA256": "SigV4"}
 _AUTHENTICATIONS = {"REST-HEADER": "AuthHeader", "REST-QUERY-STRING": "QueryString", "POST": "-"}
 
@@ -269,7 +271,7 @@ def log_destination(request: Request, session: Session, bucket: str) -> LogDesti
     # The access check has cached the bucket's metadata; a log causes no request of its own.
     known = cached_container(request, session.account, bucket) if session.account else None
     sysmeta = known.get("sysmeta") if known is not None else None
-    target = parse_log_target(sysmeta.get(_LOGGING_KEY)) if isinstance(sysmeta, dict) else None
+    target = parse_log_target(sysmeta.get(LOGGING_KEY)) if isinstance(sysmeta, dict) else None
     return None if target is None else LogDestination(session.account, target)
 
 

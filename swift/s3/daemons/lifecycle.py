@@ -16,12 +16,12 @@ from swift.gateway.internal_client import InternalClient, UnexpectedResponse
 from swift.runtime.daemon import DaemonTask, PassContext, PassReport, Schedule
 from swift.runtime.declaration import Daemon, DaemonParts, make_argument_adder, parse_process_numbers
 from swift.runtime.queuetask import IdleTask, QueueTask
-from swift.s3.api.uploadstate import StateUnavailable
-from swift.s3.auth.session import sysmeta_of
-from swift.s3.config.codec import DamagedConfiguration
 from swift.s3.config.inventory import decode_inventories
 from swift.s3.config.lifecycle import decode_rules
 from swift.s3.config.lifecyclerules import DAY_S
+from swift.s3.core.codec import DamagedConfiguration
+from swift.s3.core.session import sysmeta_of
+from swift.s3.core.uploadstate import StateUnavailable
 from swift.s3.daemons.expiration import (
     CHANGED,
     COMPLETION_GRACE_S,

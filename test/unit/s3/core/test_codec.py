@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swift.http import fields
-from swift.s3.auth.session import sysmeta_of
-from swift.s3.config.codec import LIFECYCLE, POLICY, WEBSITE, DamagedConfiguration, rules_codec
-from swift.s3.errors import S3Error
+from swift.s3.core.codec import LIFECYCLE, POLICY, WEBSITE, DamagedConfiguration, rules_codec
+from swift.s3.core.errors import S3Error
+from swift.s3.core.session import sysmeta_of
 from swift.s3.policy.context import BucketRules, parse_bucket_rules
 
 
@@ -91,8 +91,12 @@ def noise(size):
     return random.Random(1).randbytes(size).hex()
 
 
+def _as_it_is(item):
+    return item
+
+
 def unpacked(headers):
-    return RULES.unpack_list(RULES.read_packed(sysmeta_of(headers)))
+    return list(RULES.decode_items(sysmeta_of(headers), _as_it_is))
 
 
 @given(st.lists(JSON))
@@ -138,6 +142,6 @@ DAMAGED = {
 def test_a_damaged_list_is_no_list(text):
     assert len(text) < 8 * 4000
     with pytest.raises(DamagedConfiguration) as refused:
-        RULES.unpack_list(text)
+        RULES.decode_items({"s3api-rules-0": text}, _as_it_is)
     assert (refused.value.code, refused.value.status) == ("InternalError", 500)
     assert "rules configuration is damaged" in refused.value.text

@@ -10,8 +10,8 @@ from swift.base.documents import JsonObject
 from swift.base.entity import API_VERSIONS, RESERVED, EntityPath, NotUTF8
 from swift.http.headers import utf8_value
 from swift.http.request import Request
-from swift.s3.api.router import SELECTORS
-from swift.s3.errors import S3Error
+from swift.s3.core.errors import S3Error
+from swift.s3.core.router import SELECTORS
 
 KEY_BYTES_MAX = 1024
 #: Suffix of a bucket's name in the name of its segments container.

@@ -5,15 +5,15 @@ from types import SimpleNamespace
 import pytest
 
 from swift.http.request import Request
-from swift.s3.api.call import Call, Features, invalid_argument, iso_time, iso_time_of_row
-from swift.s3.auth.claim import anonymous_claim
-from swift.s3.errors import S3Error
+from swift.s3.core.call import Call, Features, invalid_argument, iso_time, iso_time_of_row
+from swift.s3.core.claim import anonymous_claim
+from swift.s3.core.errors import S3Error
 from test.support.s3_fixtures import code_of
 
 
 def call(query="", headers=None, body=b""):
     request = Request("GET", "/bucket", dict(headers or {}), body, query=query)
-    return Call(request, None, SimpleNamespace(claim=anonymous_claim()), None, Features(), None)
+    return Call(request, None, SimpleNamespace(claim=anonymous_claim()), None, Features(), None, None)
 
 
 @pytest.mark.parametrize(

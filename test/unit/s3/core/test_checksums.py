@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swift.s3.api.checksums import (
+from swift.s3.core.checksums import (
     ALGORITHMS,
     COMPOSITE,
     FULL_OBJECT,
@@ -16,7 +16,7 @@ from swift.s3.api.checksums import (
     find_algorithm,
     parse_declared_checksum,
 )
-from swift.s3.errors import S3Error
+from swift.s3.core.errors import S3Error
 
 #: What the catalogue of parametrised CRCs calls "check", and the standards' own examples.
 CHECKS = {

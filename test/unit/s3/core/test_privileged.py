@@ -8,8 +8,8 @@ from swift.base.entity import EntityPath
 from swift.http import environkeys, fields
 from swift.http.request import Request
 from swift.http.response import Response, error_response
-from swift.s3.auth.session import PrivilegedRequests
-from swift.s3.errors import S3Error
+from swift.s3.core.errors import S3Error
+from swift.s3.core.privileged import PrivilegedRequests
 
 PLACE = EntityPath(".s3", "\x00c", "ü")
 

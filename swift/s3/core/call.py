@@ -6,25 +6,27 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from urllib.parse import quote
 
 from swift import green
 from swift.base.digits import is_digits
+from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.http import environkeys
 from swift.http.body import BodyError, RequestBody, ResponseBody
 from swift.http.headers import HeaderMap, utf8_value
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
-from swift.s3.api.checksums import CHECKSUM_HEADER_PREFIX, Algorithm, default_algorithm
-from swift.s3.api.metadata import STANDARD, StorageClasses
-from swift.s3.api.payload import S3Upload, make_upload, read_small_body, validate_no_body
-from swift.s3.api.router import Endpoint
-from swift.s3.auth.session import Session
-from swift.s3.errors import RejectedBody, S3Error, error_for_status
-from swift.s3.names import is_utf8
-from swift.s3.policy.document import PolicyVerdict
-from swift.s3.settings import S3Settings
-from swift.s3.xml import DECLARATION, Element, Tree, Value, escape, parse, render
+from swift.s3.core.checksums import CHECKSUM_HEADER_PREFIX, Algorithm, default_algorithm
+from swift.s3.core.claim import Claim
+from swift.s3.core.errors import RejectedBody, S3Error, error_for_status
+from swift.s3.core.metadata import STANDARD, StorageClasses
+from swift.s3.core.names import is_utf8
+from swift.s3.core.payload import S3Upload, make_upload, read_small_body, validate_no_body
+from swift.s3.core.router import Endpoint
+from swift.s3.core.session import Session
+from swift.s3.core.settings import S3Settings
+from swift.s3.core.xml import DECLARATION, Element, Tree, Value, escape, parse, render
 from swift.telemetry.log import Log
 
 XML_TYPE = "application/xml"
@@ -42,6 +44,14 @@ class Features:
     versioning: bool = True
     encryption: bool = False
     storage_classes: StorageClasses = field(default_factory=StorageClasses)
+
+
+class PolicyVerdict(Enum):
+    """The verdict of a policy on a request."""
+
+    SILENT = "silent"
+    ALLOW = "allow"
+    DENY = "deny"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +72,8 @@ class Call:
     settings: S3Settings
     features: Features
     log: Log
+    #: Returns the session of the signer of a form; raises ``S3Error``.
+    identify_signer: Callable[[Claim], Session]
     #: For GetObject and HeadObject: the check to make on the response.
     pending_read: PendingRead | None = None
 
@@ -136,11 +148,9 @@ class Call:
     def read_body(self, limit: int = DOCUMENT_MAX, error: str = "MalformedXML") -> bytes:
         """Return a small body, verified against its headers; raise ``S3Error``.
 
-        The signature of the request is validated first, so only callers with a valid one make the server
-        read the body. The checksum headers of CompleteMultipartUpload are the object's, not the body's.
+        The checksum headers of CompleteMultipartUpload are the object's, not the body's.
         ``error`` is the code for a body that exceeds the limit.
         """
-        self.session.identify()
         headers = self.request.headers
         if self.endpoint.operation.name == "CompleteMultipartUpload":
             of_object = (CHECKSUM_HEADER_PREFIX, "x-amz-sdk-checksum-algorithm")
@@ -305,3 +315,27 @@ class _KeepAliveBody(ResponseBody):
             document = self._render_error(result) if isinstance(result, Exception) else result.read_body()
             yield document.removeprefix(DECLARATION)
             return
+
+
+# --- versions -----------------------------------------------------------------------------------------
+
+
+def version_query(call: Call) -> str:
+    """Return the query that selects the requested version; raise ``S3Error``."""
+    version = call.params.get("versionId")
+    if version is None:
+        return ""
+    if not version:
+        raise invalid_argument("versionId", "", "Version id cannot be the empty string")
+    validate_version_id(version)
+    if not call.features.versioning:
+        raise S3Error("NotImplemented", "There is no object versioning here.")
+    return f"version-id={quote(version, safe='')}"
+
+
+def validate_version_id(version: str) -> None:
+    """Raise ``S3Error`` for invalid version ids; ``null`` is the version from before versioning."""
+    try:
+        Timestamp("0" if version == "null" else version)
+    except InvalidTimestamp:
+        raise invalid_argument("versionId", version, "Invalid version id specified")

@@ -18,8 +18,8 @@ from hashlib import sha256
 
 from swift.http.body import RequestBody
 from swift.http.transform import WrappedRequestBody
-from swift.s3.auth.claim import SIGNED_CHUNKS_TRAILER, UNSIGNED_TRAILER, Claim
-from swift.s3.errors import RejectedBody, S3Error
+from swift.s3.core.claim import SIGNED_CHUNKS_TRAILER, UNSIGNED_TRAILER, Claim
+from swift.s3.core.errors import RejectedBody, S3Error
 
 CHUNK_BYTES_MIN = 8192
 _LINE_MAX = 4096
@@ -87,7 +87,7 @@ class ChunkedPayload(WrappedRequestBody):
         return self._trailers
 
     def read(self, size: int = -1) -> bytes:
-        """See ``RequestBody``."""
+        """Return decoded bytes; raise ``RejectedBody``."""
         if size < 0:
             return b"".join(iter(lambda: self.read(_READ_BYTES), b""))
         if self._is_finished or not size:

@@ -14,7 +14,7 @@ from swift.base.digits import is_digits
 from swift.http.body import BytesBody, RequestBody
 from swift.http.headers import HeaderMap
 from swift.http.transform import WrappedRequestBody
-from swift.s3.api.checksums import (
+from swift.s3.core.checksums import (
     Algorithm,
     DeclaredChecksum,
     RunningChecksum,
@@ -22,9 +22,9 @@ from swift.s3.api.checksums import (
     encode_checksum,
     parse_declared_checksum,
 )
-from swift.s3.auth.chunked import ChunkedPayload
-from swift.s3.auth.claim import STREAMING_PREFIX, UNSIGNED_PAYLOAD, Claim, is_sha256
-from swift.s3.errors import RejectedBody, S3Error
+from swift.s3.core.chunked import ChunkedPayload
+from swift.s3.core.claim import STREAMING_PREFIX, UNSIGNED_PAYLOAD, Claim, is_sha256
+from swift.s3.core.errors import RejectedBody, S3Error
 
 _READ_BYTES = 65536
 #: A body up to this size is read first if its checksum can then be sent with the headers.
@@ -72,7 +72,7 @@ class VerifiedBody(WrappedRequestBody):
             self._verify()
 
     def read(self, size: int = -1) -> bytes:
-        """See ``RequestBody``."""
+        """Return bytes and add them to the digests; raise ``RejectedBody``."""
         if size < 0:
             return b"".join(iter(lambda: self.read(_READ_BYTES), b""))
         data = self._source.read(size)
@@ -80,7 +80,7 @@ class VerifiedBody(WrappedRequestBody):
         return data
 
     def read_into(self, view: memoryview) -> int:
-        """See ``RequestBody``."""
+        """Fill a buffer and add its bytes to the digests; raise ``RejectedBody``."""
         size = self._source.read_into(view)
         self._update(view[:size])
         return size
@@ -141,7 +141,7 @@ class _ErrorRecordingBody(WrappedRequestBody):
         self.s3_error: S3Error | None = None
 
     def read(self, size: int = -1) -> bytes:
-        """See ``RequestBody``."""
+        """Return bytes; note the error of a rejected body."""
         try:
             return self._source.read(size)
         except RejectedBody as error:
@@ -149,7 +149,7 @@ class _ErrorRecordingBody(WrappedRequestBody):
             raise
 
     def read_into(self, view: memoryview) -> int:
-        """See ``RequestBody``."""
+        """Fill a buffer; note the error of a rejected body."""
         try:
             return self._source.read_into(view)
         except RejectedBody as error:

@@ -17,8 +17,8 @@ from swift.http.conditional import parse_http_date
 from swift.http.headers import HeaderMap, has_control_characters, utf8_value
 from swift.middleware.versioned_writes.names import ARCHIVED_NULL
 from swift.policy.policy import Policies
-from swift.s3.api.tags import decode_tags
-from swift.s3.errors import S3Error
+from swift.s3.core.errors import S3Error
+from swift.s3.core.tags import decode_tags
 
 #: The default storage class.
 STANDARD = "STANDARD"

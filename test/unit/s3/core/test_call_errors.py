@@ -10,8 +10,8 @@ from lxml import etree
 from swift.http.body import BodyError
 from swift.http.request import Request
 from swift.http.response import HTTPError
-from swift.s3.api.call import as_s3_error, error_document, late_error_document
-from swift.s3.errors import RejectedBody, S3Error
+from swift.s3.core.call import as_s3_error, error_document, late_error_document
+from swift.s3.core.errors import RejectedBody, S3Error
 
 
 class Heard:

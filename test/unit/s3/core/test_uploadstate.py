@@ -4,7 +4,7 @@ import pytest
 
 from swift.base.timestamp import Timestamp
 from swift.http import fields
-from swift.s3.api.uploadstate import (
+from swift.s3.core.uploadstate import (
     CompletionDecision,
     DecisionStatus,
     MarkerRecord,

@@ -5,8 +5,8 @@ import re
 import botocore.session
 import pytest
 
-from swift.s3.api.router import OPERATIONS, PathLevel, route
-from swift.s3.errors import S3Error
+from swift.s3.core.errors import S3Error
+from swift.s3.core.router import OPERATIONS, PathLevel, route
 from swift.s3.filter import HANDLERS
 
 #: AWS's description of its API, in a session of its own: a client's calls rewrite the paths of their model.

@@ -3,8 +3,8 @@
 import pytest
 
 from swift.http.request import Request
-from swift.s3.errors import S3Error
-from swift.s3.names import (
+from swift.s3.core.errors import S3Error
+from swift.s3.core.names import (
     S3Target,
     bucket_of_container,
     host_bucket_of,

@@ -16,7 +16,7 @@ from typing import Union
 
 from lxml import etree
 
-from swift.s3.errors import S3Error
+from swift.s3.core.errors import S3Error
 
 NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 XSI = "http://www.w3.org/2001/XMLSchema-instance"
@@ -61,9 +61,9 @@ def Text(name: str, *, required: bool = False) -> Element:  # noqa: N802
     return Element(name, required=required)
 
 
-def RepeatedText(name: str) -> Element:  # noqa: N802
+def RepeatedText(name: str, *, required: bool = False) -> Element:  # noqa: N802
     """Return the schema of an element with text that may occur several times."""
-    return Element(name, is_repeated=True)
+    return Element(name, required=required, is_repeated=True)
 
 
 def Group(name: str, *children: Element, required: bool = False) -> Element:  # noqa: N802

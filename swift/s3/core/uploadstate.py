@@ -11,9 +11,8 @@ import json
 import random
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import unhexlify
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
 from enum import Enum
 from hashlib import md5
 from typing import NamedTuple, Protocol
@@ -22,18 +21,16 @@ from uuid import uuid4
 
 from swift import green
 from swift.base.digits import is_digits
-from swift.base.documents import JsonObject
-from swift.base.entity import EntityPath
 from swift.base.timestamp import InvalidTimestamp, Timestamp
-from swift.gateway.internal_client import InternalClient
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.response import HTTPError
-from swift.s3.api.call import Call
-from swift.s3.api.checksums import ALGORITHMS, Algorithm
-from swift.s3.api.metadata import DELETE_MARKER_TYPE, EMPTY_MD5, is_large, metadata_for_put, row_parameters
-from swift.s3.errors import S3Error, error_for_status
-from swift.s3.names import KEY_BYTES_MAX, own_parts, segments_container
+from swift.s3.core.call import Call
+from swift.s3.core.checksums import ALGORITHMS, Algorithm
+from swift.s3.core.errors import S3Error, error_for_status
+from swift.s3.core.metadata import EMPTY_MD5, metadata_for_put, row_parameters
+from swift.s3.core.names import KEY_BYTES_MAX, segments_container
+from swift.s3.core.session import Session
 
 MARKER_CONTENT_TYPE = "application/directory"
 #: System metadata of a marker for the requested checksum: ``CRC32 COMPOSITE``.
@@ -499,138 +496,38 @@ def newest_timestamp(objects: ObjectClient, bucket: str, key: str) -> Timestamp:
     return max(stamps)
 
 
-# --- listings and references --------------------------------------------------------------------------
-# An absent node, or a late row, must never make a needed part look unreferenced. So the parts
-# to which an object and its versions refer are returned only if the bucket's listing and the objects' own
-# nodes agree.
+# --- with the rights of the caller --------------------------------------------------------------------
 
-#: Seconds by which an object may seem to be written later than its row.
-_ROUNDING_S = 0.001
-_PAGE_SIZE = 1000
-#: A bucket with one of these headers has old versions in another container through Swift's API.
-_ARCHIVE_HEADERS = ("x-versions-location", "x-history-location", fields.SYSMETA_VERSIONS_LOCATION)
+#: Statuses that report the state of an object; 501: nodes support no conditions; 503: others change it too.
+_EXPECTED_STATUSES = (404, 409, 412, 501, 503)
 
 
-def list_page(
-    client: InternalClient, path: EntityPath, size: int, *, flags: str = "", **limits: str
-) -> list[JsonObject]:
-    """Return rows of a listing; none if the container does not exist; raise ``UnexpectedResponse``."""
-    query = f"format=json&limit={size}{flags}"
-    for name, text in limits.items():
-        if text:
-            query += f"&{name}={quote(text, safe='', errors='surrogateescape')}"
-    headers: HeaderMap = {fields.BACKEND_FIND_ARCHIVED_NULL: "true"} if flags else {}
-    with client.request("GET", path, headers, query=query, accept=(2, 404)) as response:
-        body = response.read_body() if response.status == 200 else b""
-    rows: list[JsonObject] = json.loads(body) if body else []
-    return rows
+class CallerObjectClient:
+    """``ObjectClient`` with the rights of the caller; raises ``S3Error`` for unexpected statuses."""
+
+    def __init__(self, session: Session):
+        self._session = session
+
+    def request(
+        self,
+        method: str,
+        container: str,
+        name: str,
+        headers: HeaderMap | None = None,
+        body: bytes = b"",
+        *,
+        query: str = "",
+    ) -> ObjectResponse:
+        """Return the response; raise ``S3Error``."""
+        asked = self._session.open_response(method, container, name, headers=headers, body=body, query=query)
+        with asked as response:
+            if not response.is_success and response.status not in _EXPECTED_STATUSES:
+                raise error_for_status(response.status)
+            content = response.read_body() if method == "GET" and response.is_success else b""
+            return ObjectResponse(response.status, response.headers, content)
 
 
-def row_timestamp(last_modified: str) -> Timestamp:
-    """Return the timestamp of a listing row; the current time if it has none, which is never too early."""
-    try:
-        return Timestamp(datetime.fromisoformat(last_modified).replace(tzinfo=UTC).timestamp())
-    except ValueError:
-        return Timestamp.now()
-
-
-def version_id_query(version: str) -> str:
-    """Return the query that selects a version."""
-    return f"version-id={quote(version, safe='')}"
-
-
-def find_part_references(
-    client: InternalClient, bucket: EntityPath, key: str, upload_id: str, *, page_size: int = _PAGE_SIZE
-) -> set[tuple[str, str]] | None:
-    """Return (container, name) of each part of an upload to which the key's object or versions refer.
-
-    None if the listing and the nodes disagree, or versions cannot be listed. Raise ``UnexpectedResponse``.
-    """
-    headers = client.head(bucket) or {}
-    has_versions = "x-versions-enabled" in headers
-    if any(headers.get(name) for name in _ARCHIVE_HEADERS):
-        return None
-    if headers.get(fields.SYSMETA_VERSIONS_CONTAINER) and not has_versions:
-        # The pipeline cannot list versions.
-        return None
-    rows = list(_list_versions(client, bucket, key, page_size, has_versions=has_versions))
-    path = bucket._replace(obj=key)
-    current = _head_newest(client, path)
-    if (current is None) == any(_is_current_object(row) for row in rows):
-        return None
-    found = [("", current)] if current is not None else []
-    for row in rows:
-        if row.get("content_type") == DELETE_MARKER_TYPE:
-            continue
-        version = str(row.get("version_id", ""))
-        query = version_id_query(version) if version else ""
-        seen = _head_newest(client, path, query)
-        if seen is None or _is_older_than_row(seen, row):
-            return None
-        found.append((query, seen))
-    named: set[tuple[str, str]] = set()
-    for query, seen in found:
-        said = seen.get(fields.SYSMETA_S3_UPLOAD_ID)
-        # A manifest stored through Swift's API has no upload id.
-        if said == upload_id or (said is None and is_large(seen)):
-            parts = _read_manifest_parts(client, path, query)
-            if parts is None:
-                return None
-            named.update(parts)
-    return named
-
-
-def _list_versions(
-    client: InternalClient, bucket: EntityPath, key: str, page_size: int, *, has_versions: bool
-) -> Iterator[JsonObject]:
-    """Return the rows of an object and its versions."""
-    flags = "&versions=true" if has_versions else ""
-    marker = version = ""
-    while True:
-        query = {"prefix": key, "marker": marker, "version_marker": version}
-        rows = list_page(client, bucket, page_size, flags=flags, **query)
-        own = [row for row in rows if row.get("name") == key]
-        yield from own
-        if not flags or len(own) < len(rows) or not rows:
-            return
-        marker, version = key, str(rows[-1].get("version_id", "null"))
-
-
-def _is_current_object(row: JsonObject) -> bool:
-    """Return True if a row is the current version of an object."""
-    return bool(row.get("is_latest", True)) and row.get("content_type") != DELETE_MARKER_TYPE
-
-
-def _manifest_query(query: str) -> str:
-    return f"{query}{'&' if query else ''}multipart-manifest=get"
-
-
-def _head_newest(client: InternalClient, path: EntityPath, query: str = "") -> HeaderMap | None:
-    asked = client.request("HEAD", path, {"x-newest": "true"}, query=_manifest_query(query), accept=(2, 404))
-    with asked as found:
-        return dict(found.headers) if found.is_success else None
-
-
-def _read_manifest_parts(
-    client: InternalClient, path: EntityPath, query: str
-) -> list[tuple[str, str]] | None:
-    """Return the parts in a manifest; None if it is no manifest any more."""
-    asked = client.request("GET", path, {"x-newest": "true"}, query=_manifest_query(query), accept=(2, 404))
-    with asked as response:
-        if response.status != 200:
-            return None
-        try:
-            return own_parts(str(path.container), json.loads(response.read_body()))
-        except (ValueError, TypeError, AttributeError):
-            return None
-
-
-def _is_older_than_row(seen: HeaderMap, row: JsonObject) -> bool:
-    """Return True if the nodes' state of an object is older than its row."""
-    try:
-        return (
-            Timestamp(seen.get("x-timestamp", "")).seconds + _ROUNDING_S
-            < row_timestamp(str(row["last_modified"])).seconds
-        )
-    except InvalidTimestamp:
-        return True
+def read_upload_state(call: Call, upload_id: str, *, is_newest: bool = True) -> UploadState | None:
+    """Return the state of an upload of the call's key, None without a marker; raise ``S3Error``."""
+    objects = CallerObjectClient(call.session)
+    return read_state(objects, call.bucket, call.key, upload_id, is_newest=is_newest)

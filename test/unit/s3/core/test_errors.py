@@ -2,7 +2,7 @@
 
 import pytest
 
-from swift.s3.errors import error_for_status
+from swift.s3.core.errors import error_for_status
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import xxhash
 
 from swift.base.crc import CRC32, CRC32C, CRC64NVME, Polynomial
 from swift.platform import fastcrc
-from swift.s3.errors import S3Error
+from swift.s3.core.errors import S3Error
 
 CHECKSUM_HEADER_PREFIX = "x-amz-checksum-"
 COMPOSITE, FULL_OBJECT = "COMPOSITE", "FULL_OBJECT"
@@ -43,11 +43,11 @@ class _Crc:
         self._size = size
 
     def update(self, data: bytes | memoryview, /) -> None:
-        """See ``RunningChecksum``."""
+        """Add bytes to the checksum."""
         self._value = self._compute(data, self._value)
 
     def digest(self) -> bytes:
-        """See ``RunningChecksum``."""
+        """Return the checksum so far, the most significant byte first."""
         return self._value.to_bytes(self._size, "big")
 
 

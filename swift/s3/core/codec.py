@@ -12,12 +12,15 @@ from __future__ import annotations
 import json
 import zlib
 from base64 import b64decode, b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import TypeVar
 
-from swift.base.documents import JsonObject
 from swift.http import fields
 from swift.http.headers import HeaderMap
-from swift.s3.errors import S3Error
+from swift.s3.core.errors import S3Error
+
+T = TypeVar("T")
 
 
 class DamagedConfiguration(S3Error):
@@ -25,6 +28,11 @@ class DamagedConfiguration(S3Error):
 
     def __init__(self, name: str):
         super().__init__("InternalError", f"The bucket's {name} configuration is damaged.")
+
+
+def sysmeta_key(header: str) -> str:
+    """Return the name of a container's system metadata without its prefix."""
+    return header.removeprefix(fields.CONTAINER_SYSMETA)
 
 
 class ConfigurationCodec:
@@ -36,7 +44,7 @@ class ConfigurationCodec:
         self.name = name
         #: All headers of a configuration, in the order of its pieces.
         self.headers = tuple(headers)
-        self._keys = tuple(header.removeprefix(fields.CONTAINER_SYSMETA) for header in headers)
+        self._keys = tuple(map(sysmeta_key, headers))
         self._piece_bytes = piece_bytes
         #: Bytes of a configuration before it is compressed.
         self.bytes_max = bytes_max
@@ -76,16 +84,12 @@ class ConfigurationCodec:
             raise self.damaged_error()
         return document
 
-    def unpack_list(self, packed: str) -> list[JsonObject]:
-        """Return the JSON list in a packed text, empty for empty text; raise ``DamagedConfiguration``."""
-        document = self.unpack(packed)
-        try:
-            items = json.loads(document) if document else []
-        except (ValueError, RecursionError):
-            raise self.damaged_error()
-        if not isinstance(items, list):
-            raise self.damaged_error()
-        return items
+    def decode_items(self, sysmeta: Mapping[str, str], make: Callable[..., T]) -> tuple[T, ...]:
+        """Return what ``make`` makes of each item of a bucket's JSON list, empty if it has none.
+
+        Raise ``DamagedConfiguration``. Results are cached.
+        """
+        return _decode_items(self, self.read_packed(sysmeta), make)
 
     def decode(self, sysmeta: Mapping[str, str]) -> bytes:
         """Return a bucket's configuration, empty if it has none; raise ``DamagedConfiguration``."""
@@ -94,6 +98,18 @@ class ConfigurationCodec:
     def damaged_error(self) -> DamagedConfiguration:
         """Return the error for a configuration that cannot be decoded."""
         return DamagedConfiguration(self.name)
+
+
+@lru_cache(maxsize=512)
+def _decode_items(codec: ConfigurationCodec, packed: str, make: Callable[..., T]) -> tuple[T, ...]:
+    document = codec.unpack(packed)
+    try:
+        items = json.loads(document) if document else []
+        if isinstance(items, list):
+            return tuple(map(make, items))
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        pass
+    raise codec.damaged_error()
 
 
 def _document_codec(name: str, header: str) -> ConfigurationCodec:

@@ -17,8 +17,8 @@ from time import gmtime, strftime
 
 from swift.http.headers import has_control_characters, lower_name, utf8_value
 from swift.http.request import Request
-from swift.s3.api.router import PRESIGNED_HEADERS
-from swift.s3.errors import S3Error
+from swift.s3.core.errors import S3Error
+from swift.s3.core.router import PRESIGNED_HEADERS
 
 _match_amz_date = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z", re.ASCII).fullmatch
 _MISSING_DATE_TEXT = "AWS authentication requires a valid Date or x-amz-date header"
@@ -239,7 +239,7 @@ class ClaimV4(Claim):
 
     @property
     def error_details(self) -> Mapping[str, object]:
-        """See ``Claim``."""
+        """The elements of the error, with the canonical request."""
         return {
             **super().error_details,
             "CanonicalRequest": self.canonical_request.decode("utf-8", "replace"),
@@ -247,7 +247,7 @@ class ClaimV4(Claim):
         }
 
     def sign_chunk(self, kind: str, previous: str, digests: str) -> str | None:
-        """See ``Claim``; ``digests`` are the lines after the previous signature."""
+        """Return the signature of a chunk; ``digests`` are the lines after the previous signature."""
         secret = self._secret
         if secret is None:
             return None
@@ -255,7 +255,7 @@ class ClaimV4(Claim):
         return hmac.digest(self._signing_key(secret), text.encode("latin-1", "replace"), sha256).hex()
 
     def condition_values(self, now: float) -> Mapping[str, str]:
-        """See ``Claim``."""
+        """Return the signature's values, with its version and age."""
         signed = parse_amz_date(self.stamp)
         age = {} if signed is None else {"s3:signatureage": str(max(0, int((now - signed) * 1000)))}
         return {**super().condition_values(now), "s3:signatureversion": "AWS4-HMAC-SHA256", **age}
@@ -288,7 +288,7 @@ def validate_content_sha256(value: str, *, may_be_any: bool = False) -> str:
 
 def validate_access_key(key: str) -> None:
     """Raise ``S3Error`` for an access key that cannot be part of a path."""
-    if not key or "/" in key or not key.isprintable() or any("\ud800" <= c <= "\udfff" for c in key):
+    if not key or "/" in key or not key.isprintable():
         raise S3Error("InvalidAccessKeyId", details={"AWSAccessKeyId": key})
 
 

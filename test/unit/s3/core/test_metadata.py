@@ -4,14 +4,14 @@ import pytest
 
 from swift.base.errors import ConfigError
 from swift.policy.policy import Policies, Policy
-from swift.s3.api.metadata import (
+from swift.s3.core.errors import S3Error
+from swift.s3.core.metadata import (
     StorageClasses,
     fails_if_unmodified_since,
     parse_read_headers,
     parse_storage_classes,
     to_swift_headers,
 )
-from swift.s3.errors import S3Error
 
 
 @pytest.mark.parametrize(

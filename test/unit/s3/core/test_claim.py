@@ -15,8 +15,8 @@ from botocore.credentials import Credentials
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swift.s3.auth import claim
-from swift.s3.auth.claim import (
+from swift.s3.core import claim
+from swift.s3.core.claim import (
     Claim,
     ClaimV4,
     amz_date_of_request,
@@ -28,7 +28,7 @@ from swift.s3.auth.claim import (
     validate_access_key,
     validate_clock_skew,
 )
-from swift.s3.errors import S3Error
+from swift.s3.core.errors import S3Error
 from test.support.s3 import signed_headers
 from test.support.s3_fixtures import HOST, code_of
 

@@ -4,9 +4,9 @@ import pytest
 
 from swift import green
 from swift.http.response import Response
-from swift.s3.api.call import keep_alive_response
-from swift.s3.errors import S3Error
-from swift.s3.xml import DECLARATION
+from swift.s3.core.call import keep_alive_response
+from swift.s3.core.errors import S3Error
+from swift.s3.core.xml import DECLARATION
 
 DOCUMENT = DECLARATION + b"<Done/>"
 

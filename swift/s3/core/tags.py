@@ -9,8 +9,8 @@ from base64 import b85decode, b85encode
 from collections.abc import Mapping, Sequence
 from urllib.parse import parse_qsl, quote, unquote
 
-from swift.s3.errors import S3Error
-from swift.s3.xml import Group, RepeatedGroup, Text, Tree, Value, tree_of, trees_of
+from swift.s3.core.errors import S3Error
+from swift.s3.core.xml import Group, RepeatedGroup, Text, Tree, Value, tree_of, trees_of
 
 TAGGING = Group(
     "Tagging",

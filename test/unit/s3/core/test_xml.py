@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from swift.s3.api.delete import DELETE_OBJECTS
-from swift.s3.api.tags import TAGGING
-from swift.s3.errors import S3Error
-from swift.s3.xml import NAMESPACE, parse, render
+from swift.s3.core.errors import S3Error
+from swift.s3.core.tags import TAGGING
+from swift.s3.core.xml import NAMESPACE, parse, render
 
 VALUE = {"TagSet": {"Tag": [{"Key": "a", "Value": "1"}, {"Key": "b", "Value": ""}]}}
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from swift.s3.errors import S3Error
+from swift.s3.core.errors import S3Error
 
 
 class PathLevel(Enum):
