@@ -24,33 +24,31 @@ from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.http.validate import check_metadata
 from swift.proxy.backend import backend_headers
 from swift.proxy.context import ProxyContext
-from swift.proxy.controller import Change, Controller, authorize
+from swift.proxy.controller import Change, Controller, authorize, write_to_nodes
 from swift.proxy.obj.commit.conditional import ConditionalChanger, ReplicaRepair, is_conditional
-from swift.proxy.obj.commit.restore import ArchiveRestorer
 from swift.proxy.obj.commit.stored import IF_DELETE_AT, check_expiry_unchanged
 from swift.proxy.obj.location import ObjectLocation, locate
 from swift.proxy.obj.read.ec import ArchiveReader
 from swift.proxy.obj.read.resume import ResumableBody
 from swift.proxy.obj.read.striped import make_striped_body
-from swift.proxy.obj.rowupdates import row_headers, send_updates, unsent_updates, write_attempts
+from swift.proxy.obj.rowupdates import ensure_row_majority, send_updates, unsent_updates, write_attempts
 from swift.proxy.obj.scheme import Schemes
 from swift.proxy.obj.write.checks import (
     check_content_type,
     check_upload,
     convert_delete_after,
-    without_swift_bytes,
 )
 from swift.proxy.obj.write.ec import ArchiveCoder
 from swift.proxy.obj.write.put import Uploader
+from swift.proxy.obj.write.restore import ArchiveRestorer
 from swift.proxy.reading import (
     ReadPlan,
     SourceSearch,
     is_newest,
     source_response,
 )
-from swift.proxy.results import best_response, client_response
+from swift.proxy.results import best_response, client_response, without_swift_bytes
 from swift.proxy.shards import SPLIT_STATES, updating_shard
-from swift.proxy.stronglisting import ensure_row_majority
 
 _CIPHERTEXT = "The object is encrypted, and the pipeline has no keymaster and encryption to decrypt it."
 _LOCK_SYSMETA = fields.SYSMETA_S3_OBJECT_LOCK.removeprefix(fields.CONTAINER_SYSMETA)
@@ -67,10 +65,10 @@ class ObjectController(Controller):
         self._guesser = guesser
         schemes = Schemes(context)
         coder = ArchiveCoder(context, schemes)
-        self._archive_reader = ArchiveReader(self, schemes)
-        restorer = ArchiveRestorer(context, self.backends, self._archive_reader, coder)
-        repair = ReplicaRepair(self.backends, restorer)
-        self._uploader = Uploader(self, coder, repair)
+        self._archive_reader = ArchiveReader(context, self.backends, schemes)
+        restorer = ArchiveRestorer(context, self.backends, self._archive_reader.read, coder)
+        repair = ReplicaRepair(self.backends, restorer.restore)
+        self._uploader = Uploader(context, self.backends, coder, repair)
         self._conditional_changer = ConditionalChanger(context, self.backends, repair)
 
     def _container_info(self, request: Request, path: EntityPath) -> ContainerInfo:
@@ -229,7 +227,7 @@ class ObjectController(Controller):
             )
             return _with_policy(best_response(responses, len(attempts), need), location)
         change = Change("POST", path, location.view, location.part, attempts)
-        responses, need = self.write_to_nodes(request, change)
+        responses, need = write_to_nodes(self.context, self.backends, request, change)
         return _with_policy(self._post_response(request, location, responses, attempts, need), location)
 
     def _post_response(
@@ -296,7 +294,7 @@ class ObjectController(Controller):
             attempts,
             nodes=lambda: planner.for_delete(location.view, location.part)[0],
         )
-        responses, need = self.write_to_nodes(request, change)
+        responses, need = write_to_nodes(self.context, self.backends, request, change)
         # A node that never had the object has stored a tombstone and updated its container servers.
         return _with_policy(
             self._delete_response(request, location, attempts, responses, need, (204, 404)), location
@@ -326,8 +324,7 @@ class ObjectController(Controller):
         if location.is_strongly_listed and response.status in (204, 404):
             # An object that is reported as absent must not be listed either.
             deleted = [found for found in responses if found.status in left_tombstone]
-            row = row_headers(self.context, request, location, {})
-            if not ensure_row_majority(self.context, location.path, location.shard, deleted, "DELETE", row):
+            if not ensure_row_majority(self.context, request, location, deleted, "DELETE", {}):
                 return error_response(503)
         if response.status == 204:
             unsent = unsent_updates(attempts, responses, accepted=left_tombstone)

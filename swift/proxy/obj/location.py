@@ -11,7 +11,7 @@ from swift.http.request import Request
 from swift.http.response import HTTPError
 from swift.policy.policy import Policy
 from swift.proxy.context import ProxyContext
-from swift.proxy.stronglisting import META_KEY, is_wanted
+from swift.proxy.listing.plan import STRONG_KEY, is_strong
 from swift.ring.view import RingView
 
 
@@ -51,7 +51,7 @@ def locate(context: ProxyContext, request: Request, path: EntityPath, info: Cont
 
 
 def _is_strongly_listed(context: ProxyContext, path: EntityPath, info: ContainerInfo) -> bool:
-    if not is_wanted(context.settings.strong_listing, info.meta.get(META_KEY)):
+    if not is_strong(context.settings.strong_listing, info.meta.get(STRONG_KEY)):
         return False
     is_internal = path.account.startswith(context.limits.auto_create_account_prefix)
     return not is_internal

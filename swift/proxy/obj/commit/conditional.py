@@ -9,7 +9,7 @@ of the peer responds 405 to it and does nothing.
 another writer. A version that fewer than a majority of the primaries have may be left from a failed write,
 and a client may have read it. So it is completed before other changes go on. The nodes get a ``RESERVE`` that
 changes nothing, report the version they have, and those that lack the newest one get it from others. Archives
-are rebuilt from other archives (``commit.restore``). Then the reservations are released, and the change is
+are rebuilt from other archives (``write.restore``). Then the reservations are released, and the change is
 tried again (``with_retries``).
 """
 
@@ -42,11 +42,10 @@ from swift.proxy.obj.commit.phases import (
     newer_version_of,
     newest_known,
 )
-from swift.proxy.obj.commit.restore import ArchiveRestorer
 from swift.proxy.obj.commit.stored import has_version, reported_version, stored_headers, stored_read_headers
+from swift.proxy.obj.commit.targets import TargetOpener, UploadTarget, open_targets
 from swift.proxy.obj.location import ObjectLocation
 from swift.proxy.obj.scheme import match_object_etag
-from swift.proxy.obj.write.targets import TargetOpener, UploadTarget, open_targets
 from swift.proxy.restamp import restamped
 from swift.ring.device import Node
 from swift.wire import reservation
@@ -165,12 +164,17 @@ def _stamped(request: Request, attempts: Sequence[HeaderMap], raw: int, offset: 
 _COPIED_HEADERS = (fields.BACKEND_STORAGE_POLICY_INDEX, "x-timestamp", "x-trans-id", "user-agent", "referer")
 
 
+#: Restores archives of a version of an object on nodes that lack it; returns the nodes that have it then.
+#: None do if fewer than so many can take it.
+Restore = Callable[[ObjectLocation, Timestamp, Sequence[Node], int], list[Node]]
+
+
 class ReplicaRepair:
     """Brings the nodes of an object to the same version."""
 
-    def __init__(self, backends: Backends, restorer: ArchiveRestorer):
+    def __init__(self, backends: Backends, restore: Restore):
         self._backends = backends
-        self._restorer = restorer
+        self._restore = restore
         #: Objects under repair.
         self._running: dict[EntityPath, green.Event] = {}
 
@@ -251,7 +255,7 @@ class ReplicaRepair:
     ) -> int:
         """Copy the newest version to nodes that lack it; return how many have it now."""
         if location.policy.is_ec and not self._is_deleted(location, holders[0], newest):
-            return len(self._restorer.restore(location, newest, outdated, max(missing, 1)))
+            return len(self._restore(location, newest, outdated, max(missing, 1)))
         return sum(any(self._copy(location, source, node, newest) for source in holders) for node in outdated)
 
     def _is_deleted(self, location: ObjectLocation, node: Node, version: Timestamp) -> bool:

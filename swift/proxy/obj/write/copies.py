@@ -28,9 +28,9 @@ from swift.platform.buffers import BufferPool
 from swift.platform.fastcrc import crc32
 from swift.proxy.context import ProxyContext
 from swift.proxy.obj.commit.framing import Footers, MultipartFraming, footers_of, wants_footers
+from swift.proxy.obj.commit.targets import UploadTarget
 from swift.proxy.obj.location import ObjectLocation
 from swift.proxy.obj.write.queues import SendQueues, make_send_queues
-from swift.proxy.obj.write.targets import UploadTarget
 from swift.wire import etagtrailer
 
 

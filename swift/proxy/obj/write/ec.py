@@ -24,6 +24,7 @@ from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError
 from swift.proxy.context import ProxyContext
 from swift.proxy.obj.commit.framing import Footers, MultipartFraming, footers_of
+from swift.proxy.obj.commit.targets import UploadTarget
 from swift.proxy.obj.location import ObjectLocation
 from swift.proxy.obj.scheme import (
     ETAG,
@@ -37,7 +38,6 @@ from swift.proxy.obj.scheme import (
 )
 from swift.proxy.obj.write.copies import Coder, Upload, is_small
 from swift.proxy.obj.write.queues import SendQueues, make_send_queues
-from swift.proxy.obj.write.targets import UploadTarget
 from swift.wire import etagtrailer
 
 #: Fragments up to this size fit into socket buffers: they are sent to one node after the other.

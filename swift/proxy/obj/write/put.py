@@ -23,7 +23,7 @@ from swift.http.request import Request
 from swift.http.response import TEXT, Response, error_response
 from swift.proxy.backend import Backends
 from swift.proxy.context import ProxyContext
-from swift.proxy.controller import Change, Controller
+from swift.proxy.controller import Change, write_to_nodes
 from swift.proxy.obj.commit.conditional import (
     EARLY_REFUSALS,
     ConditionalCommit,
@@ -43,13 +43,12 @@ from swift.proxy.obj.commit.framing import (
     read_exactly,
 )
 from swift.proxy.obj.commit.phases import confirm
+from swift.proxy.obj.commit.targets import TargetOpener, UploadTarget, final_responses, open_targets
 from swift.proxy.obj.location import ObjectLocation
-from swift.proxy.obj.rowupdates import row_headers, row_of_put, send_updates, unsent_updates
+from swift.proxy.obj.rowupdates import ensure_row_majority, row_of_put, send_updates, unsent_updates
 from swift.proxy.obj.write.copies import Coder, CopyCoder, is_small
 from swift.proxy.obj.write.ec import ArchiveCoder
-from swift.proxy.obj.write.targets import TargetOpener, UploadTarget, final_responses, open_targets
 from swift.proxy.results import early_refusal, put_response, with_clock_refusal
-from swift.proxy.stronglisting import ensure_row_majority
 
 
 @dataclass(slots=True)
@@ -71,11 +70,12 @@ class UploadOutcome:
 class Uploader:
     """Sends objects to their nodes."""
 
-    def __init__(self, controller: Controller, archives: ArchiveCoder, repair: ReplicaRepair):
-        self._controller = controller
-        self._context: ProxyContext = controller.context
-        self._backends: Backends = controller.backends
-        self._copies = CopyCoder(self._context)
+    def __init__(
+        self, context: ProxyContext, backends: Backends, archives: ArchiveCoder, repair: ReplicaRepair
+    ):
+        self._context = context
+        self._backends = backends
+        self._copies = CopyCoder(context)
         self._archives = archives
         self._repair = repair
 
@@ -128,9 +128,8 @@ class Uploader:
             return response
         row = row_of_put(request, outcome.size, response.headers.get("etag", ""), outcome.footers)
         stored = [found for found in responses if found.status // 100 == 2]
-        headers = row_headers(self._context, request, location, row)
         if location.is_strongly_listed and not ensure_row_majority(
-            self._context, location.path, location.shard, stored, "PUT", headers
+            self._context, request, location, stored, "PUT", row
         ):
             return error_response(503)
         if unsent:
@@ -180,7 +179,7 @@ class Uploader:
             location.quorum,
             lambda: self._nodes(location),
         )
-        responses, _need = self._controller.write_to_nodes(request, change)
+        responses, _need = write_to_nodes(self._context, self._backends, request, change)
         is_late = any(response.status == 409 for response in responses)
         received = md5(body, usedforsecurity=False).hexdigest() if is_late else ""
         return UploadOutcome(attempts, responses, None, len(body), "", footers, received)

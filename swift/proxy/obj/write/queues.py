@@ -17,8 +17,8 @@ from swift import green
 from swift.base.clock import Clock
 from swift.http.response import HTTPError
 from swift.proxy.context import ProxyContext
+from swift.proxy.obj.commit.targets import UploadTarget
 from swift.proxy.obj.location import ObjectLocation
-from swift.proxy.obj.write.targets import UploadTarget
 
 #: Slow nodes are checked again after so many seconds without a change.
 RECHECK_S = 1.0
