@@ -31,7 +31,7 @@ _SIZE_SMOOTHING = 0.1
 _LENDABLE_STREAMS_SHARE = 0.75
 #: The classes of which sizes are remembered.
 _SIZES_MAX = 10_000
-#: The key of everything that is not guaranteed, in ``Demand``.
+#: The key of everything that is not guaranteed, in ``Usage`` by key.
 UNGUARANTEED_KEY = "spare"
 
 

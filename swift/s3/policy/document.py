@@ -257,7 +257,7 @@ def _parse_statement(item: Json, bucket: str, *, has_variables: bool) -> Stateme
 
 
 def _present_field(item: Mapping[str, Json], name: str) -> str:
-    """Return which of the fields ``name`` and ``Notname`` a statement has; raise ``InvalidPolicy``."""
+    """Return which of the fields ``name`` and ``Not`` + ``name`` a statement has; raise ``InvalidPolicy``."""
     found = [one for one in (name, f"Not{name}") if one in item]
     if len(found) != 1:
         raise InvalidPolicy(
