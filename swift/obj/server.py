@@ -24,7 +24,7 @@ from swift.http.headers import HeaderMap, lower_name
 from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response, error_response
 from swift.obj import get
-from swift.obj.containerupdates import Update, UpdateMaker, UpdateSender, without_swift_bytes
+from swift.obj.containerupdates import UpdateMaker, UpdateSender, without_swift_bytes
 from swift.obj.delete import DeletePlan, DeleteResult, parse_delete, store_delete
 from swift.obj.post import PostResult, parse_post, store_post
 from swift.obj.put import parse_put
@@ -34,9 +34,9 @@ from swift.obj.request import (
     conditions_of,
     is_flagged,
     key_of,
-    opens_expired,
     policy_of,
     read_options_of,
+    write_options_of,
 )
 from swift.obj.reserved import ReservedDelete, ReservedLook, ReservedPost
 from swift.obj.settings import ObjectSettings
@@ -222,18 +222,18 @@ class ObjectServer(BackendApp):
         self.check_date(request)
         key = self._key(request)
         plan = parse_put(request, key, self.context.limits, self._stored)
-        options = self._write_options(request, plan.timestamp.seconds)
+        options = write_options_of(request, plan.timestamp.seconds)
         fragment = request.headers.get(fields.BACKEND_SSYNC_FRAG_INDEX, "")
         if fragment.isascii() and fragment.isdigit():
             options = options._replace(fragment=int(fragment))
         store = self._stores.at(key.policy, key.device)
         size_max = self.context.limits.max_file_size
         result = PutSession(request, store, key, options, plan, self.settings, size_max).run()
-        make = UpdateMaker(request, key, self.context, self.settings)
         before = result.before.delete_at if result.before.kind == LIVE else None
+        make = UpdateMaker(request, key, self.context, self.settings)
         updates = make.expiry(before, plan.delete_at, result.metadata, plan.timestamp)
         container = make.container("PUT", make.put_row(result.metadata, plan.footers))
-        told = self._update(request, key, updates, container)
+        told = self._update_sender.send(request, key, updates, container)
         return Response(201, {"content-type": HTML, "etag": f'"{result.etag}"', **told})
 
     def post(self, request: Request) -> Response:
@@ -241,7 +241,7 @@ class ObjectServer(BackendApp):
         self.check_date(request)
         key = self._key(request)
         plan = parse_post(request, self.context.limits, self._stored)
-        options = self._write_options(request, plan.timestamp.seconds)
+        options = write_options_of(request, plan.timestamp.seconds)
         store = self._stores.at(key.policy, key.device)
         result = store_post(store, key, options, plan)
         return self._post_response(request, key, result)
@@ -254,7 +254,7 @@ class ObjectServer(BackendApp):
             before.delete_at, int(delete_at) if delete_at else None, before.metadata, before.data_timestamp
         )
         row = make.post_row(before, change.content_type, change.ctype_timestamp, change.timestamp)
-        self._update(request, key, updates, make.container("PUT", row))
+        self._update_sender.send(request, key, updates, make.container("PUT", row))
         headers: HeaderMap = {
             lower_name(name): value for name, value in before.metadata.items() if name.startswith(_SYSMETA)
         }
@@ -266,7 +266,7 @@ class ObjectServer(BackendApp):
         self.check_date(request)
         key = self._key(request)
         plan = parse_delete(request)
-        options = self._write_options(request, plan.timestamp.seconds, open_expired=False)
+        options = ReadOptions(plan.timestamp.seconds)
         store = self._stores.at(key.policy, key.device)
         result = store_delete(store, key, options, plan)
         return self._deleted(request, key, plan, result)
@@ -281,7 +281,7 @@ class ObjectServer(BackendApp):
         container = None
         if verdict.tombstone:
             container = make.container("DELETE", {"x-timestamp": plan.timestamp.internal})
-        told = self._update(request, key, updates, container)
+        told = self._update_sender.send(request, key, updates, container)
         headers = {
             **told,
             fields.BACKEND_TIMESTAMP: max(plan.timestamp, before.write_timestamp).internal,
@@ -308,20 +308,20 @@ class ObjectServer(BackendApp):
         key = self._key(request)
         store = self._stores.at(key.policy, key.device)
         if method == "HEAD":
-            lookup = ReservedLook(store, key, self._write_options(request, 0.0), request.timestamp)
+            lookup = ReservedLook(store, key, write_options_of(request, 0.0), request.timestamp)
             follow_commands(lookup, begin_documents(request.body, stages, self.settings, {}))
             return error_response(204)
         if conditions is None:
             raise HTTPError(400, f"RESERVE of {method} is for conditions", content_type=PLAIN)
         if method == "POST":
             posting = parse_post(request, self.context.limits, self._stored)
-            options = self._write_options(request, posting.timestamp.seconds)
+            options = write_options_of(request, posting.timestamp.seconds)
             post = ReservedPost(store, key, options, posting, conditions)
             return self._post_response(
                 request, key, follow_commands(post, begin_documents(request.body, stages, self.settings, {}))
             )
         deleting = parse_delete(request)
-        options = self._write_options(request, deleting.timestamp.seconds, open_expired=False)
+        options = ReadOptions(deleting.timestamp.seconds)
         delete = ReservedDelete(store, key, options, deleting, conditions)
         return self._deleted(
             request,
@@ -329,22 +329,6 @@ class ObjectServer(BackendApp):
             deleting,
             follow_commands(delete, begin_documents(request.body, stages, self.settings, {})),
         )
-
-    def _write_options(
-        self, request: Request, moment_s: float, *, open_expired: bool | None = None
-    ) -> ReadOptions:
-        return ReadOptions(moment_s, opens_expired(request) if open_expired is None else open_expired)
-
-    def _update(
-        self, request: Request, key: ObjectKey, updates: list[Update], container: Update | None
-    ) -> HeaderMap:
-        """Tell containers and the expirer's queue; what the answer says of that."""
-        if container is None and not updates:
-            return {}
-        told = self._update_sender.send(key, updates, container)
-        if fields.BACKEND_REPORT_TOLD not in request.headers:
-            return {}
-        return {fields.BACKEND_CONTAINER_TOLD: ",".join(told)}
 
     # --- replication ---------------------------------------------------------------------------------
 

@@ -234,6 +234,11 @@ class PutStages:
 def parse_stages(request: Request) -> PutStages | None:
     """Return the stages a request asks for, None for an ordinary PUT; raises ``HTTPError`` 400."""
     headers = request.headers
+    if (
+        fields.BACKEND_OBJ_METADATA_FOOTER not in headers
+        and fields.BACKEND_OBJ_MULTIPHASE_COMMIT not in headers
+    ):
+        return None
     footers = is_flagged(headers, fields.BACKEND_OBJ_METADATA_FOOTER)
     commit = is_flagged(headers, fields.BACKEND_OBJ_MULTIPHASE_COMMIT)
     if not footers and not commit:

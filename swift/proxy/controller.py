@@ -15,9 +15,10 @@ from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import Response
-from swift.proxy.backend import Backends, backend_headers
+from swift.proxy.backend import Backends, backend_headers, is_newest
 from swift.proxy.context import ProxyContext
-from swift.proxy.reading import ReadPlan, SourceSearch, is_newest, source_response
+from swift.proxy.reading import ReadPlan, SourceSearch, source_response
+from swift.proxy.restamp import Restamper
 from swift.proxy.results import best_response, has_timestamp, with_clock_refusal
 from swift.ring.device import Node
 from swift.ring.view import RingView
@@ -64,7 +65,9 @@ class Controller:
 
         ``headers`` replace the client's.
         """
+        use_replication = _replication_network(request)
         planner = self.context.planner()
+        nodes = planner.for_read(view, part, self.kind)
         settings, newest = planner.settings, is_newest(request.headers)
         plan = ReadPlan(
             request.method,
@@ -74,9 +77,8 @@ class Controller:
             query,
             newest,
             self.backends.read_timeouts(settings, newest=newest),
-            _replication_network(request),
+            use_replication,
         )
-        nodes = planner.for_read(view, part, self.kind)
         search = SourceSearch(self.backends, settings, plan, nodes)
         found = search.find()
         return search.failure() if found is None else source_response(found[0])
@@ -99,7 +101,7 @@ def write_to_nodes(
     settings, attempts = context.settings, change.attempts
     need = context.write_quorum(len(attempts)) if change.quorum is None else change.quorum
     use_replication = _replication_network(request)
-    restamper = context.restamper(request)
+    restamper: Restamper | None = None
     below = f"/{change.part}{change.path.quoted}"
     nodes = _nodes_for(context, change)
 
@@ -121,9 +123,12 @@ def write_to_nodes(
     while True:
         decider = WriteQuorum(len(attempts), need)
         responses = fan_out(attempts, nodes, send, decider, grace_s=settings.post_quorum_timeout)
-        if not restamper.restamp(attempts, responses):
-            return with_clock_refusal(responses, need, nodes), need
-        nodes = _nodes_for(context, change)
+        if change.path.obj is None or 409 in [response.status for response in responses]:
+            restamper = restamper or context.restamper(request)
+            if restamper.restamp(attempts, responses):
+                nodes = _nodes_for(context, change)
+                continue
+        return with_clock_refusal(responses, need, nodes), need
 
 
 def _nodes_for(context: ProxyContext, change: Change) -> NodeIterator:

@@ -18,7 +18,7 @@ from swift.base.entity import EntityPath, quote_path
 from swift.base.errors import InvalidValue
 from swift.base.namespace import Namespace, check_bounds
 from swift.base.truth import is_true
-from swift.gateway.info import cached_container, delete_cached_info
+from swift.gateway.info import delete_cached_info
 from swift.gateway.subrequest import Forward, make_subrequest, open_response, preauthorise
 from swift.http import environkeys, fields
 from swift.http.body import BodyError
@@ -62,6 +62,12 @@ def namespaces_from(bounds: Bounds) -> list[Namespace]:
 def sorted_by_lower(namespaces: Sequence[Namespace]) -> list[Namespace]:
     """Return the namespaces by their lower bounds, ascending."""
     return sorted(namespaces, key=lambda space: space.lower)
+
+
+def in_listing_order(namespaces: Sequence[Namespace], *, reverse: bool) -> Sequence[Namespace]:
+    """Return the shards in the order of a listing, or as they are if they do not cover every name once."""
+    ordered = sorted_by_lower(namespaces)
+    return (ordered[::-1] if reverse else ordered) if is_complete(ordered) else namespaces
 
 
 def is_complete(namespaces: Sequence[Namespace]) -> bool:
@@ -172,7 +178,7 @@ def parse_namespaces(body: bytes) -> list[Namespace]:
 def cached_shards(
     request: Request, path: EntityPath, limit_max: int, *, recheck_s: float, skip_pct: float
 ) -> list[Namespace] | None:
-    """Return the cached shards of a container for a listing; None if they are unknown.
+    """Return the cached shards of a sharded container for a listing; None if they are unknown.
 
     Also None if the root must validate the request.
     """
@@ -182,9 +188,6 @@ def cached_shards(
     limit = request.params.get("limit") or "0"
     is_odd = not (limit.isascii() and limit.isdigit() and len(limit) < 10 and int(limit) <= limit_max)
     if is_odd or is_true(request.headers.get("x-newest")) or (skip_pct and random.random() * 100 < skip_pct):
-        return None
-    record = cached_container(request, path.account, str(path.container))
-    if record is None or record.get("sharding_state") != "sharded":
         return None
     bounds = validated_bounds(cache.get(listing_key(path)))
     return None if bounds is None else namespaces_from(bounds)

@@ -10,7 +10,7 @@ import pytest
 from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
 from swift.proxy.obj.controller import ObjectController
-from swift.proxy.obj.location import ObjectLocation
+from swift.proxy.obj.location import WriteLocation
 from swift.proxy.obj.read.ec import ArchiveReader
 from swift.proxy.obj.scheme import Schemes
 from swift.proxy.obj.write.ec import ArchiveCoder
@@ -34,7 +34,7 @@ def world(make_sim):
     policy = sim.policies.get(1)
     view = sim.context.rings.object(policy).view()
     part = view.partition_of(sim.hasher.digest("a", "c", "o"))
-    target = ObjectLocation(PATH, SimpleNamespace(), policy, view, part, 4)
+    target = WriteLocation(PATH, SimpleNamespace(), policy, view, part, 4)
     head = sim("HEAD", "/a/c/o")
     return SimpleNamespace(
         sim=sim,

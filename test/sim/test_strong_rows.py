@@ -10,7 +10,7 @@ from swift.cluster.transport import BackendResponse
 from swift.gateway.info import ContainerInfo
 from swift.http import fields
 from swift.http.request import Request
-from swift.proxy.obj.location import locate
+from swift.proxy.obj.location import locate_for_write
 from swift.proxy.obj.rowupdates import ensure_row_majority, row_of_put
 from test.support.databases import server_rows
 
@@ -33,7 +33,7 @@ TEXT = {"content-type": "text/plain"}
 def test_the_proxy_sends_rows_that_object_servers_did_not_report(sim, containers):
     request = Request("PUT", "/v1/a/c/o", {"x-timestamp": Timestamp.now().internal, **TEXT}, env={})
     path = EntityPath("a", "c", "o")
-    target = locate(sim.context, request, path, ContainerInfo(200))
+    target = locate_for_write(sim.context, request, path, ContainerInfo(200))
     silent = [BackendResponse(201), BackendResponse(201, headers={fields.BACKEND_CONTAINER_TOLD: ""})]
     row = row_of_put(request, 5, "0" * 32)
     assert ensure_row_majority(sim.context, request, target, silent, "PUT", row)
@@ -52,7 +52,7 @@ def ring_of(sim):
 
 def test_a_row_that_its_shard_refuses_is_sent_to_the_root(sim, containers):
     request = Request("PUT", "/v1/a/c/o", {"x-timestamp": Timestamp.now().internal, **TEXT}, env={})
-    target = locate(
+    target = locate_for_write(
         sim.context, request, EntityPath("a", "c", "o"), ContainerInfo(200, sharding_state="sharded")
     )
     target = replace(target, shard=EntityPath(".shards_a", "c-gone"))
@@ -67,5 +67,5 @@ def test_listings_are_eventual_by_default(make_sim):
     sim = make_sim()
     assert sim("PUT", "/a/c").status == 201
     request = Request("PUT", "/v1/a/c/o", {"x-timestamp": Timestamp.now().internal, **TEXT}, env={})
-    target = locate(sim.context, request, EntityPath("a", "c", "o"), ContainerInfo(200))
+    target = locate_for_write(sim.context, request, EntityPath("a", "c", "o"), ContainerInfo(200))
     assert not target.is_strongly_listed

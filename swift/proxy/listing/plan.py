@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import cached_property
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -23,8 +22,6 @@ from swift.http.response import HTML, TEXT, HTTPError
 #: Types of the records of a container server's response; ``AUTO`` lets a split root list its shards.
 OBJECT, SHARD, AUTO = "object", "shard", "auto"
 UNSHARDED = "unsharded"
-#: The container metadata key that enables strong listings.
-STRONG_KEY = "strong-listing"
 
 
 # --- what is known -----------------------------------------------------------------------------------------
@@ -141,11 +138,6 @@ def decide(request: ListingRequest, info: ListingInfo, root: Root | None) -> Lis
     return Rows()
 
 
-def is_strong(setting: str, mark: str | None) -> bool:
-    """Return True if a container has strong listings, by the option ``strong_listing`` and its metadata."""
-    return setting == "all" or (setting == "marked" and is_true(mark))
-
-
 # --- requests as values ------------------------------------------------------------------------------------
 
 
@@ -202,29 +194,17 @@ def query_of(params: Mapping[str, str], encoding: str = "utf-8") -> str:
     )
 
 
-@dataclass(frozen=True)
-class ListingParameters:
-    """The parameters of a listing as text, without marker and limit, which each page sets."""
+class ListingParameters(NamedTuple):
+    """The parameters of a listing, without marker and limit, which each page sets."""
 
+    #: As they are sent.
     texts: Mapping[str, str]
-
-    @cached_property
-    def reverse(self) -> bool:
-        """True for descending names."""
-        return is_true(self.texts.get("reverse"))
-
-    @cached_property
-    def end(self) -> str:
-        """The name before which the listing ends; empty for all names."""
-        return self.texts.get("end_marker", "")
-
-    @cached_property
-    def prefix(self) -> str:
-        """The beginning of all names of the listing, which ``path`` sets too."""
-        path = self.texts.get("path")
-        if path is None:
-            return self.texts.get("prefix", "")
-        return f"{path.rstrip('/')}/" if path else ""
+    #: Names descend.
+    reverse: bool
+    #: The name before which the listing ends; empty for all names.
+    end: str
+    #: The beginning of all names of the listing, which ``path`` sets too.
+    prefix: str
 
     def is_before(self, name: str, other: str) -> bool:
         """Return True if a name comes before another one in the listing."""
@@ -233,13 +213,20 @@ class ListingParameters:
     def below(self, prefix: str) -> ListingParameters:
         """Return the parameters of a listing of all names below a common prefix."""
         kept = {name: text for name, text in self.texts.items() if name not in ("delimiter", "path")}
-        return ListingParameters({**kept, "prefix": prefix})
+        return listing_parameters({**kept, "prefix": prefix})
 
-    def query(self, after: str, limit: int) -> str:
-        """Return the query for rows after a name, as JSON."""
-        return query_of(
-            {**self.texts, **({"marker": after} if after else {}), "format": "json", "limit": str(limit)}
-        )
+    def query(self, after: str, limit: int, **more: str) -> str:
+        """Return the query for rows after a name, as JSON, with ``more`` parameters."""
+        marker = {"marker": after} if after else {}
+        return query_of({**self.texts, **marker, "format": "json", "limit": str(limit), **more})
+
+
+def listing_parameters(texts: Mapping[str, str]) -> ListingParameters:
+    """Return the parameters of a listing from their texts."""
+    prefix, path = texts.get("prefix", ""), texts.get("path")
+    if path is not None:
+        prefix = f"{path.rstrip('/')}/" if path else ""
+    return ListingParameters(texts, is_true(texts.get("reverse")), texts.get("end_marker", ""), prefix)
 
 
 class RequestedListing(NamedTuple):
@@ -248,13 +235,8 @@ class RequestedListing(NamedTuple):
     params: ListingParameters
     marker: str
     limit: int
-
-    @property
-    def is_whole(self) -> bool:
-        """True if nothing restricts it to a part of the names but its limit."""
-        return not self.marker and not any(
-            text for name, text in self.params.texts.items() if name != "reverse"
-        )
+    #: Nothing restricts it to a part of the names but its limit.
+    is_whole: bool
 
 
 def requested_listing(request: Request, limit_max: int) -> RequestedListing:
@@ -263,4 +245,5 @@ def requested_listing(request: Request, limit_max: int) -> RequestedListing:
     known = {name: text for name, text in texts.items() if text is not None}
     marker, limit = known.pop("marker", ""), known.pop("limit", "")
     most = min(int(limit), limit_max) if limit.isascii() and limit.isdigit() else limit_max
-    return RequestedListing(ListingParameters(known), marker, most)
+    is_whole = not marker and not any(text for name, text in known.items() if name != "reverse")
+    return RequestedListing(listing_parameters(known), marker, most, is_whole)

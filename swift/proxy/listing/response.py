@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import partial
 
 from swift.base.documents import JsonObject
 from swift.base.entity import EntityPath
@@ -25,25 +25,22 @@ from swift.http.listing import as_json, as_text
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
 from swift.proxy.backend import Backends, backend_headers
-from swift.proxy.context import ProxyContext
+from swift.proxy.context import STRONG_KEY, ProxyContext
 from swift.proxy.controller import authorize
-from swift.proxy.listing.merge import Source, all_rows, parse_rows
+from swift.proxy.listing.merge import all_rows, parse_rows
 from swift.proxy.listing.plan import (
     AUTO,
     OBJECT,
     SHARD,
-    STRONG_KEY,
     Deny,
     Finding,
     ListingInfo,
-    RequestedListing,
     Root,
     Rows,
     Shards,
     ShardsFrom,
     Strong,
     decide,
-    is_strong,
     listing_query,
     listing_request,
     requested_listing,
@@ -54,9 +51,8 @@ from swift.proxy.shards import (
     cache_shards,
     cached_shards,
     forget_shards,
-    is_complete,
+    in_listing_order,
     parse_namespaces,
-    sorted_by_lower,
 )
 
 #: Reads the root with a query and headers.
@@ -76,6 +72,7 @@ class ContainerRead:
         self._path = path
         is_internal = path.account.startswith(context.limits.auto_create_account_prefix)
         self._wanted = listing_request(request, is_internal=is_internal)
+        self._query = listing_query(request, "container")
         self._info = ListingInfo()
         self._denial: Response | None = None
         #: The root's response, and its facts once it came from the root and not from caches.
@@ -85,7 +82,6 @@ class ContainerRead:
 
     def respond(self, read: ReadRoot) -> Response:
         """Return the response; raises ``HTTPError``."""
-        query = listing_query(self._request, "container")
         self._look_up()
         while True:
             response: Response | None
@@ -96,7 +92,7 @@ class ContainerRead:
                         raise HTTPError(503)
                     return self._denial
                 case Rows() if self._root is None:
-                    self._read_root(read, query)
+                    self._read_root(read)
                     continue
                 case Rows():
                     response = self._relay()
@@ -112,7 +108,8 @@ class ContainerRead:
     def _look_up(self) -> None:
         """Take what caches know, if it is enough for a listing without a request to the root."""
         request, settings = self._request, self._context.settings
-        if not self._wanted.takes_shards:
+        record = cached_container(request, self._path.account, str(self._path.container))
+        if not self._wanted.takes_shards or record is None or record.get("sharding_state") != "sharded":
             return
         shards = cached_shards(
             request,
@@ -121,12 +118,7 @@ class ContainerRead:
             recheck_s=settings.recheck_listing_shard_ranges,
             skip_pct=settings.container_listing_shard_ranges_skip_cache_pct,
         )
-        if shards is None:
-            return
-        headers = container_headers(
-            cached_container(request, self._path.account, str(self._path.container)) or {}
-        )
-        if headers:
+        if shards is not None and (headers := container_headers(record)):
             self._shards = shards
             self._response = Response(200, {**headers, "accept-ranges": "bytes"})
             self._learn(has_cached_shards=True)
@@ -140,20 +132,21 @@ class ContainerRead:
         self._info = ListingInfo(
             has_cached_shards=has_cached_shards,
             is_denied=self._denial is not None,
-            is_strong=is_strong(self._context.settings.strong_listing, mark),
+            is_strong=self._context.lists_strongly(mark),
         )
 
-    def _read_root(self, read: ReadRoot, query: str) -> None:
+    def _read_root(self, read: ReadRoot) -> None:
         """Request the root; it may respond with its shards."""
-        headers: HeaderMap = {}
         if self._wanted.takes_shards:
-            query, headers = f"{query}&states=listing", self._shard_headers()
-        response = self._response = read(query, headers)
+            response = read(f"{self._query}&states=listing", self._shard_headers())
+        else:
+            response = read(self._query, {})
+        self._response = response
         record = container_record(response.status, response.headers)
         key = container_key(self._path.account, str(self._path.container))
         cache_info(self._request, key, record, self._context.settings.recheck_container_existence)
-        self._root = root_of(response.status, response.headers)
         self._learn()
+        self._root = root_of(response.status, response.headers)
 
     def _shard_headers(self) -> HeaderMap:
         headers = {
@@ -197,24 +190,22 @@ class ContainerRead:
             self._find_split_primary()
         if not is_cached:
             self._parse_shards()
-        wanted = self._listing
-        ordered = sorted_by_lower(self._shards)
-        if is_complete(ordered):
-            self._shards = ordered[::-1] if wanted.params.reverse else ordered
+        wanted = requested_listing(self._request, self._context.limits.container_listing_limit)
         source = ShardRows(
             self._request,
             self._forward,
             self._path,
             wanted.params,
-            self._shards,
-            policy_index=self._policy_index,
+            in_listing_order(self._shards, reverse=wanted.params.reverse),
+            policy_index=self._response.headers.get(fields.BACKEND_STORAGE_POLICY_INDEX, "0"),
             is_cached=is_cached,
         )
-        rows = self._rows_of(source)
-        if rows is None:
+        rows = all_rows(source, wanted.marker, wanted.limit)
+        if isinstance(rows, Finding):
             # Writers request the shards again too.
             forget_shards(self._request, self._path)
             delete_cached_info(self._request, container_key(self._path.account, str(self._path.container)))
+            self._info = ListingInfo()
             return None
         counts: HeaderMap = {}
         if len(rows) < wanted.limit and wanted.is_whole:
@@ -252,37 +243,22 @@ class ContainerRead:
 
     def _list_strongly(self, is_split: bool) -> Response | None:
         """Return a strong listing; None if more has become known, for ``decide``."""
+        wanted = requested_listing(self._request, self._context.limits.container_listing_limit)
+        policy_index = self._response.headers.get(fields.BACKEND_STORAGE_POLICY_INDEX, "0")
         source = StrongRows(
-            Primaries(self._context, self._backends, self._request, policy_index=self._policy_index),
+            Primaries(self._context, self._backends, self._request, policy_index=policy_index),
             f"{self._path.account}/{self._path.container}",
-            self._listing.params,
+            wanted.params,
             partial(object_exists, self._request, self._forward, self._path),
             is_split=is_split,
         )
-        rows = self._rows_of(source)
-        if rows is None:
+        rows = all_rows(source, wanted.marker, wanted.limit)
+        if isinstance(rows, Finding):
+            assert self._root is not None
+            self._root = self._root.with_finding(rows)
             return None
         self._release()
         return self._render(rows)
-
-    @cached_property
-    def _listing(self) -> RequestedListing:
-        return requested_listing(self._request, self._context.limits.container_listing_limit)
-
-    @property
-    def _policy_index(self) -> str:
-        return self._response.headers.get(fields.BACKEND_STORAGE_POLICY_INDEX, "0")
-
-    def _rows_of(self, source: Source) -> list[JsonObject] | None:
-        """Return the rows of a listing; None after a finding, which the facts then have."""
-        rows = all_rows(source, self._listing.marker, self._listing.limit)
-        if not isinstance(rows, Finding):
-            return rows
-        if self._root is None:
-            self._info = ListingInfo()
-        else:
-            self._root = self._root.with_finding(rows)
-        return None
 
     # --- the response -------------------------------------------------------------------------------------
 

@@ -98,15 +98,15 @@ class ShardRows:
     def page(self, after: str, limit: int) -> Page | Finding:
         """Return the rows of the next shard that can have some."""
         for shard in self._shards:
-            is_outside = self._is_outside(shard, after)
+            is_outside, is_last = self._is_outside(shard, after), self._is_last(shard)
             rows = [] if is_outside else self._request_rows(shard, after, limit)
             if isinstance(rows, Finding):
                 return rows
             if rows:
                 self._subdir = rows[-1].get("subdir", "")
                 after = row_name(rows[-1])
-            if rows or self._is_last(shard):
-                return Page(rows, None if self._is_last(shard) else after)
+            if rows or is_last:
+                return Page(rows, None if is_last else after)
         return Page((), None)
 
     def _is_outside(self, shard: Namespace, after: str) -> bool:
@@ -171,8 +171,7 @@ class ShardRows:
         if not after or (first and not first.startswith(after) and self._params.is_before(after, first)):
             after = first
         end = self._params.end if self._params.end and shard.includes(self._params.end) else behind
-        params = ListingParameters({**self._params.texts, "end_marker": end, "states": "listing"})
-        return params.query(after, limit)
+        return self._params.query(after, limit, end_marker=end, states="listing")
 
 
 # --- all servers at once -----------------------------------------------------------------------------------

@@ -22,12 +22,12 @@ from swift.http.objectlock import CHECK, parse_lock
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.http.validate import check_metadata
-from swift.proxy.backend import backend_headers
+from swift.proxy.backend import backend_headers, is_newest
 from swift.proxy.context import ProxyContext
 from swift.proxy.controller import Change, Controller, authorize, write_to_nodes
 from swift.proxy.obj.commit.conditional import ConditionalChanger, ReplicaRepair, is_conditional
 from swift.proxy.obj.commit.stored import IF_DELETE_AT, check_expiry_unchanged
-from swift.proxy.obj.location import ObjectLocation, locate
+from swift.proxy.obj.location import ObjectLocation, WriteLocation, locate, locate_for_write
 from swift.proxy.obj.read.ec import ArchiveReader
 from swift.proxy.obj.read.resume import ResumableBody
 from swift.proxy.obj.read.striped import make_striped_body
@@ -44,7 +44,6 @@ from swift.proxy.obj.write.restore import ArchiveRestorer
 from swift.proxy.reading import (
     ReadPlan,
     SourceSearch,
-    is_newest,
     source_response,
 )
 from swift.proxy.results import best_response, client_response, without_swift_bytes
@@ -130,10 +129,11 @@ class ObjectController(Controller):
         """Return the client's response; ``headers`` are those for the backends."""
         if location.policy.is_ec:
             return self._archive_reader.read(request, location, headers)
-        planner, newest = self.context.planner(location.policy.index), is_newest(request.headers)
+        planner = self.context.planner(location.policy.index)
+        nodes = planner.for_read(location.view, location.part, self.kind)
+        newest = is_newest(request.headers)
         timeouts = self.backends.read_timeouts(planner.settings, newest=newest)
         plan = ReadPlan(request.method, path, location.part, headers, request.query, newest, timeouts)
-        nodes = planner.for_read(location.view, location.part, self.kind)
         if planner.settings.striping_memory:
             nodes.reorder(self.context.rates.slow_last)
         search = SourceSearch(self.backends, planner.settings, plan, nodes)
@@ -166,9 +166,9 @@ class ObjectController(Controller):
         denied = authorize(request)
         return denied or (info if info.exists else error_response(404))
 
-    def _locate_for_write(self, request: Request, path: EntityPath, info: ContainerInfo) -> ObjectLocation:
+    def _locate_for_write(self, request: Request, path: EntityPath, info: ContainerInfo) -> WriteLocation:
         """Return the location with the shard that takes its row; raises ``HTTPError`` 503."""
-        location = locate(self.context, request, path, info)
+        location = locate_for_write(self.context, request, path, info)
         if info.sharding_state not in SPLIT_STATES:
             return location
         settings = self.context.settings
@@ -233,7 +233,7 @@ class ObjectController(Controller):
     def _post_response(
         self,
         request: Request,
-        location: ObjectLocation,
+        location: WriteLocation,
         responses: list[BackendResponse],
         attempts: list[HeaderMap],
         need: int,
@@ -303,7 +303,7 @@ class ObjectController(Controller):
     def _delete_response(
         self,
         request: Request,
-        location: ObjectLocation,
+        location: WriteLocation,
         attempts: list[HeaderMap],
         responses: list[BackendResponse],
         need: int,

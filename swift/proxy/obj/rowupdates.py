@@ -24,7 +24,7 @@ from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.proxy.context import ProxyContext
-from swift.proxy.obj.location import ObjectLocation
+from swift.proxy.obj.location import WriteLocation
 from swift.ring.device import Node
 
 
@@ -167,7 +167,7 @@ def row_of_put(request: Request, size: int, etag: str, footers: HeaderMap | None
 def send_updates(
     context: ProxyContext,
     request: Request,
-    location: ObjectLocation,
+    location: WriteLocation,
     unsent: Sequence[HeaderMap],
     op: str,
     row: HeaderMap,
@@ -182,7 +182,7 @@ def send_updates(
 
 
 def _row_headers(
-    context: ProxyContext, request: Request, location: ObjectLocation, row: HeaderMap
+    context: ProxyContext, request: Request, location: WriteLocation, row: HeaderMap
 ) -> HeaderMap:
     """Return the headers that a container server is sent with a row."""
     return {
@@ -225,7 +225,7 @@ def _send_row(
 def ensure_row_majority(
     context: ProxyContext,
     request: Request,
-    location: ObjectLocation,
+    location: WriteLocation,
     responses: Sequence[BackendResponse],
     op: str,
     row: HeaderMap,
@@ -279,7 +279,7 @@ def _ensure_majority_of(
 def write_attempts(
     context: ProxyContext,
     headers: HeaderMap,
-    location: ObjectLocation,
+    location: WriteLocation,
     count: int | None = None,
 ) -> list[HeaderMap]:
     """Return one set of headers per primary, with its share of container and queue updates.

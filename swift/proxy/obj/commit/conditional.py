@@ -44,7 +44,7 @@ from swift.proxy.obj.commit.phases import (
 )
 from swift.proxy.obj.commit.stored import has_version, reported_version, stored_headers, stored_read_headers
 from swift.proxy.obj.commit.targets import TargetOpener, UploadTarget, open_targets
-from swift.proxy.obj.location import ObjectLocation
+from swift.proxy.obj.location import WriteLocation
 from swift.proxy.obj.scheme import match_object_etag
 from swift.proxy.restamp import restamped
 from swift.ring.device import Node
@@ -166,7 +166,7 @@ _COPIED_HEADERS = (fields.BACKEND_STORAGE_POLICY_INDEX, "x-timestamp", "x-trans-
 
 #: Restores archives of a version of an object on nodes that lack it; returns the nodes that have it then.
 #: None do if fewer than so many can take it.
-Restore = Callable[[ObjectLocation, Timestamp, Sequence[Node], int], list[Node]]
+Restore = Callable[[WriteLocation, Timestamp, Sequence[Node], int], list[Node]]
 
 
 class ReplicaRepair:
@@ -180,7 +180,7 @@ class ReplicaRepair:
 
     def repair(
         self,
-        location: ObjectLocation,
+        location: WriteLocation,
         writer: Timestamp,
         attempts: Sequence[HeaderMap],
         nodes: Callable[[], NodeIterator],
@@ -203,7 +203,7 @@ class ReplicaRepair:
 
     def _repair(
         self,
-        location: ObjectLocation,
+        location: WriteLocation,
         writer: Timestamp,
         attempts: Sequence[HeaderMap],
         nodes: Callable[[], NodeIterator],
@@ -227,7 +227,7 @@ class ReplicaRepair:
             for target in targets:
                 target.abandon()
 
-    def _copy_newest(self, location: ObjectLocation, targets: Sequence[UploadTarget]) -> None:
+    def _copy_newest(self, location: WriteLocation, targets: Sequence[UploadTarget]) -> None:
         """Bring the newest version to nodes that reserved the object; raises ``HTTPError`` 503."""
         versions = {
             target.node: target.predecessor
@@ -247,7 +247,7 @@ class ReplicaRepair:
 
     def _copy_to_outdated(
         self,
-        location: ObjectLocation,
+        location: WriteLocation,
         newest: Timestamp,
         holders: Sequence[Node],
         outdated: Sequence[Node],
@@ -258,7 +258,7 @@ class ReplicaRepair:
             return len(self._restore(location, newest, outdated, max(missing, 1)))
         return sum(any(self._copy(location, source, node, newest) for source in holders) for node in outdated)
 
-    def _is_deleted(self, location: ObjectLocation, node: Node, version: Timestamp) -> bool:
+    def _is_deleted(self, location: WriteLocation, node: Node, version: Timestamp) -> bool:
         """Return True if the version that a node has is a tombstone."""
         headers = stored_read_headers(location.policy.index)
         response = self._backends.request(
@@ -266,7 +266,7 @@ class ReplicaRepair:
         )
         return response is not None and response.status == 404 and reported_version(response) == version
 
-    def _copy(self, location: ObjectLocation, source: Node, laggard: Node, version: Timestamp) -> bool:
+    def _copy(self, location: WriteLocation, source: Node, laggard: Node, version: Timestamp) -> bool:
         """Copy a version from one node to another; return True if it is there now."""
         backends, base = self._backends, stored_read_headers(location.policy.index)
         object_path, timeouts = f"{location.part}{location.path.quoted}", backends.write_timeouts
@@ -396,7 +396,7 @@ class ConditionalCommit:
 
     def __init__(
         self,
-        location: ObjectLocation,
+        location: WriteLocation,
         targets: Sequence[UploadTarget],
         framing: MultipartFraming,
         *,
@@ -464,7 +464,7 @@ class ConditionalChanger:
     def change(
         self,
         request: Request,
-        location: ObjectLocation,
+        location: WriteLocation,
         attempts: Sequence[HeaderMap],
         nodes: Callable[[], NodeIterator],
         need: int,
@@ -485,7 +485,7 @@ class ConditionalChanger:
     def _try_once(
         self,
         request: Request,
-        location: ObjectLocation,
+        location: WriteLocation,
         attempts: list[HeaderMap],
         nodes: NodeIterator,
         need: int,

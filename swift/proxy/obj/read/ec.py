@@ -22,13 +22,13 @@ from swift.http.conditional import failed_condition
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import HTML, Response, error_response
-from swift.proxy.backend import Backends
+from swift.proxy.backend import Backends, is_newest
 from swift.proxy.context import ProxyContext
 from swift.proxy.obj.location import ObjectLocation
 from swift.proxy.obj.read.ec_body import ArchiveFinder, SpanBody, SpanReader
 from swift.proxy.obj.read.ec_search import Archives, ArchiveSource, FragmentSearch, close
 from swift.proxy.obj.scheme import ETAG, LENGTH, Scheme, Schemes, object_headers
-from swift.proxy.reading import ReadPlan, SourceSearch, is_newest, source_response
+from swift.proxy.reading import ReadPlan, SourceSearch, source_response
 from swift.proxy.results import client_headers, without_swift_bytes
 from swift.proxy.settings import ProxySettings
 from swift.ring.device import Node

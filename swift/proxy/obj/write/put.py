@@ -40,13 +40,14 @@ from swift.proxy.obj.commit.framing import (
     buffer_body,
     footers_as_headers,
     footers_of,
+    is_small,
     read_exactly,
 )
 from swift.proxy.obj.commit.phases import confirm
 from swift.proxy.obj.commit.targets import TargetOpener, UploadTarget, final_responses, open_targets
-from swift.proxy.obj.location import ObjectLocation
+from swift.proxy.obj.location import WriteLocation
 from swift.proxy.obj.rowupdates import ensure_row_majority, row_of_put, send_updates, unsent_updates
-from swift.proxy.obj.write.copies import Coder, CopyCoder, is_small
+from swift.proxy.obj.write.copies import Coder, CopyCoder
 from swift.proxy.obj.write.ec import ArchiveCoder
 from swift.proxy.results import early_refusal, put_response, with_clock_refusal
 
@@ -75,16 +76,17 @@ class Uploader:
     ):
         self._context = context
         self._backends = backends
+        self._small_max = context.settings.client_chunk_size
         self._copies = CopyCoder(context)
         self._archives = archives
         self._repair = repair
 
-    def put(self, request: Request, location: ObjectLocation, attempts: list[HeaderMap]) -> Response:
+    def put(self, request: Request, location: WriteLocation, attempts: list[HeaderMap]) -> Response:
         """Store the request's body and return the client's response."""
         try:
             if is_conditional(request.headers):
                 outcome = self._put_conditional(request, location, attempts)
-            elif is_small(request, self._context) and not location.policy.is_ec:
+            elif is_small(request, self._small_max) and not location.policy.is_ec:
                 outcome = self._put_small(request, location, attempts)
             else:
                 outcome = self._put_stream(request, location, attempts)
@@ -103,7 +105,7 @@ class Uploader:
     def _count(self, what: str) -> None:
         self._context.telemetry.statsd.increment(f"object.{what}")
 
-    def _build_response(self, request: Request, location: ObjectLocation, outcome: UploadOutcome) -> Response:
+    def _build_response(self, request: Request, location: WriteLocation, outcome: UploadOutcome) -> Response:
         responses = outcome.responses
         if not outcome.etag:
             etags = {unquote_etag(a.headers.get("etag", "")) for a in responses if a.status // 100 == 2}
@@ -136,10 +138,10 @@ class Uploader:
             send_updates(self._context, request, location, unsent, "PUT", row)
         return response
 
-    def _coder(self, location: ObjectLocation) -> Coder:
+    def _coder(self, location: WriteLocation) -> Coder:
         return self._archives if location.policy.is_ec else self._copies
 
-    def _nodes(self, location: ObjectLocation) -> NodeIterator:
+    def _nodes(self, location: WriteLocation) -> NodeIterator:
         planner = self._context.planner(location.policy.index)
         return planner.for_put(location.view, location.part)
 
@@ -157,7 +159,7 @@ class Uploader:
     # a body in memory
 
     def _put_small(
-        self, request: Request, location: ObjectLocation, attempts: list[HeaderMap]
+        self, request: Request, location: WriteLocation, attempts: list[HeaderMap]
     ) -> UploadOutcome:
         footers: HeaderMap | None = None
         if environkeys.UPDATE_FOOTERS in request.env:
@@ -187,7 +189,7 @@ class Uploader:
     # a streamed body
 
     def _put_stream(
-        self, request: Request, location: ObjectLocation, attempts: list[HeaderMap]
+        self, request: Request, location: WriteLocation, attempts: list[HeaderMap]
     ) -> UploadOutcome:
         coder, need = self._coder(location), location.quorum
         framing = coder.framing(request, is_conditional=False)
@@ -227,9 +229,9 @@ class Uploader:
     # under conditions
 
     def _put_conditional(
-        self, request: Request, location: ObjectLocation, attempts: list[HeaderMap]
+        self, request: Request, location: WriteLocation, attempts: list[HeaderMap]
     ) -> UploadOutcome:
-        body = buffer_body(request) if is_small(request, self._context) else None
+        body = buffer_body(request) if is_small(request, self._small_max) else None
 
         def try_once(stamped: list[HeaderMap]) -> UploadOutcome:
             if body is not None:
@@ -248,7 +250,7 @@ class Uploader:
         return with_retries(request, attempts, try_once, agree, may_repeat=may_repeat, check_ahead=check)
 
     def _put_reserved(
-        self, request: Request, location: ObjectLocation, attempts: list[HeaderMap], body: bytes | None
+        self, request: Request, location: WriteLocation, attempts: list[HeaderMap], body: bytes | None
     ) -> UploadOutcome:
         """Upload like ``_put_stream``, to nodes that reserve the object; a small body is ``body``."""
         coder, settings = self._coder(location), self._context.settings
@@ -296,7 +298,7 @@ class Uploader:
     def _decide(
         self,
         request: Request,
-        location: ObjectLocation,
+        location: WriteLocation,
         targets: Sequence[UploadTarget],
         framing: MultipartFraming,
         early: Sequence[BackendResponse],

@@ -18,7 +18,7 @@ from swift.base.clock import Clock
 from swift.http.response import HTTPError
 from swift.proxy.context import ProxyContext
 from swift.proxy.obj.commit.targets import UploadTarget
-from swift.proxy.obj.location import ObjectLocation
+from swift.proxy.obj.location import WriteLocation
 
 #: Slow nodes are checked again after so many seconds without a change.
 RECHECK_S = 1.0
@@ -188,7 +188,7 @@ class SendQueues:
 
 def make_send_queues(
     context: ProxyContext,
-    location: ObjectLocation,
+    location: WriteLocation,
     targets: Sequence[UploadTarget],
     need: int,
     *,

@@ -21,7 +21,7 @@ from swift.proxy.context import ProxyContext
 from swift.proxy.obj.commit.phases import confirm
 from swift.proxy.obj.commit.stored import has_version, reported_version, stored_headers, stored_read_headers
 from swift.proxy.obj.commit.targets import TargetOpener, open_targets
-from swift.proxy.obj.location import ObjectLocation
+from swift.proxy.obj.location import ObjectLocation, WriteLocation
 from swift.proxy.obj.write.ec import ArchiveCoder
 from swift.ring.device import Node
 
@@ -39,7 +39,7 @@ class ArchiveRestorer:
         self._coder = coder
 
     def restore(
-        self, location: ObjectLocation, version: Timestamp, outdated: Sequence[Node], need: int
+        self, location: WriteLocation, version: Timestamp, outdated: Sequence[Node], need: int
     ) -> list[Node]:
         """Return the outdated nodes that have it now; none if it is unreadable or fewer than ``need`` can
         take it.
@@ -59,7 +59,7 @@ class ArchiveRestorer:
                 return []
 
     def _write(
-        self, request: Request, location: ObjectLocation, outdated: Sequence[Node], need: int
+        self, request: Request, location: WriteLocation, outdated: Sequence[Node], need: int
     ) -> list[Node]:
         framing = self._coder.framing(request, is_conditional=False)
         attempts = [dict(request.headers) for _ in outdated]

@@ -17,7 +17,6 @@ from swift.proxy.listing.plan import (
     Shards,
     Strong,
     decide,
-    is_strong,
     listing_query,
 )
 
@@ -140,17 +139,3 @@ def test_a_parameter_that_is_no_utf8_is_refused(name, kind):
 def test_nobody_minds_what_does_not_count():
     assert query("path=%ff", "account") == "format=json"
     assert query("marker=%ff", method="HEAD") == "marker=%FF&format=json"
-
-
-@pytest.mark.parametrize(
-    "setting, mark, wanted",
-    [
-        ("all", None, True),
-        ("all", "false", True),
-        ("marked", "true", True),
-        ("marked", "off", False),
-        ("off", "true", False),
-    ],
-)
-def test_who_is_listed_so(setting, mark, wanted):
-    assert is_strong(setting, mark) is wanted

@@ -18,7 +18,7 @@ from swift.http.request import Request
 from swift.http.response import HTTPError, Response
 from swift.policy.policy import Policies, Policy
 from swift.proxy.listing.merge import all_rows
-from swift.proxy.listing.plan import Finding, ListingParameters
+from swift.proxy.listing.plan import Finding, listing_parameters
 from swift.proxy.listing.response import ContainerRead
 from swift.proxy.listing.sources import ShardRows
 from swift.proxy.settings import ProxySettings
@@ -74,7 +74,10 @@ class Shards:
 def respond(request, shards, roots):
     """Return the listing of a container whose root responds with each of ``roots`` in turn."""
     context = SimpleNamespace(
-        limits=Limits(), settings=ProxySettings(), policies=Policies([Policy(0, "gold", is_default=True)])
+        limits=Limits(),
+        settings=ProxySettings(),
+        policies=Policies([Policy(0, "gold", is_default=True)]),
+        lists_strongly=lambda _mark: False,
     )
     roots = iter(roots)
     return ContainerRead(context, None, shards, request, ROOT).respond(lambda _query, _headers: next(roots))
@@ -151,7 +154,7 @@ def test_shards_that_were_remembered_and_have_gone_are_noticed(headers):
         Request("GET", "/v1/a/c"),
         shards,
         ROOT,
-        ListingParameters({}),
+        listing_parameters({}),
         shards.spaces,
         policy_index="0",
         is_cached=True,

@@ -9,7 +9,7 @@ import pytest
 from swift.base.errors import InvalidValue
 from swift.base.shardrange import ShardRange, State
 from swift.proxy.listing.merge import ReplicaRows, merge, parse_replica_rows
-from swift.proxy.listing.plan import ListingParameters
+from swift.proxy.listing.plan import listing_parameters
 from swift.proxy.listing.sources import SplitPage
 
 ROOT = "a/c"
@@ -32,7 +32,7 @@ def split_page(request_rows, root, params, wanted):
         return request_rows(name, dict(parse_qsl(query, keep_blank_values=True)), wanted, may_lack)
 
     texts = {name: text for name, text in params.items() if name != "marker"}
-    return SplitPage(request, root, ListingParameters(texts), params.get("marker", ""), wanted).run()
+    return SplitPage(request, root, listing_parameters(texts), params.get("marker", ""), wanted).run()
 
 
 # --- a model of servers that move rows -----------------------------------------------------------------

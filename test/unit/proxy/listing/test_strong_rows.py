@@ -14,7 +14,7 @@ from swift.http import environkeys
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
 from swift.policy.policy import Policies, Policy
-from swift.proxy.listing.plan import Finding, ListingParameters
+from swift.proxy.listing.plan import Finding, listing_parameters
 from swift.proxy.listing.response import ContainerRead
 from swift.proxy.listing.sources import Primaries, StrongRows
 from swift.proxy.settings import ProxySettings
@@ -66,7 +66,7 @@ class Servers:
     def page(self, params=None, *, policy_index="0", is_split=False):
         request = Request("GET", "/v1/a/c", {"x-timestamp": "1700000009.00000"}, env={})
         primaries = Primaries(self.context(), self, request, policy_index=policy_index)
-        parameters = ListingParameters(params or {})
+        parameters = listing_parameters(params or {})
         return StrongRows(primaries, "a/c", parameters, self.exists, is_split=is_split).page("", 10)
 
     def context(self, **values):
@@ -183,8 +183,12 @@ def test_a_container_of_mixed_servers_is_listed_from_the_shards_that_any_of_them
     request = Request("GET", "/v1/a/c", {"x-timestamp": "1700000009.00000"}, query="format=json", env={})
     if is_text:
         request.env[environkeys.LISTING_TEXT] = True
-    settings, policies = ProxySettings(strong_listing="all"), Policies([Policy(0, "gold", is_default=True)])
-    context = servers.context(settings=settings, policies=policies, limits=Limits())
+    context = servers.context(
+        settings=ProxySettings(),
+        policies=Policies([Policy(0, "gold", is_default=True)]),
+        limits=Limits(),
+        lists_strongly=lambda _mark: True,
+    )
 
     def forward(sub):
         assert sub.raw_path == "/v1/s/1" and "format=json" in sub.query
