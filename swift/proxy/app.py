@@ -109,10 +109,6 @@ class ProxyApp:
 
     def _route(self, request: Request) -> Response:
         self._prepare(request)
-        if request.lossy_path == "/info":
-            return self._info.handle(request)
-        if request.lossy_path == "/" and not request.query and request.method in ("GET", "HEAD"):
-            return front_page(request)
         path = self._parse_entity(request)
         if isinstance(path, Response):
             return path
@@ -148,6 +144,10 @@ class ProxyApp:
         """Return the entity of the path, or the response to a path without one."""
         entity = request.entity
         if entity is None:
+            if request.lossy_path == "/info":
+                return self._info.handle(request)
+            if request.lossy_path == "/" and not request.query and request.method in ("GET", "HEAD"):
+                return front_page(request)
             return _no_entity_response(request)
         if entity.version not in self._versions:
             return error_response(400)

@@ -11,6 +11,7 @@ from swift.base.clock import Clock, SystemClock
 from swift.base.hashing import PathHasher
 from swift.base.limits import Limits
 from swift.base.timestamp import Timestamp
+from swift.base.truth import is_true
 from swift.cluster.clocks import ClockComparison
 from swift.cluster.direct import DirectClient
 from swift.cluster.health import NodeHealth
@@ -45,6 +46,8 @@ _ALL_HANDOFFS = Event("{kind}.handoff_all_count", "Requests that went to as many
 _CLOCK_OFFSET = GaugeMetric(
     "swift_clock_offset_seconds", "Median of the storage servers' clocks minus this server's."
 )
+#: The container metadata key that enables strong listings.
+STRONG_KEY = "strong-listing"
 
 
 @dataclass
@@ -107,6 +110,11 @@ class ProxyContext:
         if policy.ec is None:
             return quorum
         return policy.ec.quorum if self.settings.half_is_quorum else max(policy.ec.quorum, quorum)
+
+    def lists_strongly(self, mark: str | None) -> bool:
+        """Return True if a container has strong listings; ``mark`` is its metadata of ``STRONG_KEY``."""
+        setting = self.settings.strong_listing
+        return setting == "all" or (setting == "marked" and is_true(mark))
 
     def restamper(self, request: Request) -> Restamper:
         """Return the restamper of a change."""

@@ -112,7 +112,7 @@ def _validate_names(gateway: Gateway, target: S3Target) -> None:
 def _make_filter(app: App, settings: S3Settings, services: Services) -> S3Api:
     """Return the filter of a configuration section."""
     if "*" in settings.cors_preflight_allow_origin and len(settings.cors_preflight_allow_origin) > 1:
-        raise ConfigError("[filter:s3api] cors_preflight_allow_origin: * must stand alone")
+        raise ConfigError("[filter:s3api] cors_preflight_allow_origin: * allows no further origins")
     telemetry = services.telemetry()
     info = services.info
     below = info.public()
@@ -177,11 +177,11 @@ FILTER = FilterDeclaration(
         "storage_classes": "STANDARD:gold, STANDARD_IA:gold, REDUCED_REDUNDANCY:gold",
     },
     left_of={
-        "tempauth": "it would handle S3 requests before s3api has read them",
-        "keystoneauth": "it would handle S3 requests before s3api has read them",
-        "slo": "it would handle S3 requests before s3api has read them",
-        "copy": "it would handle S3 requests before s3api has read them",
-        "s3token": "nothing would be signed yet",
-        "encryption": "it would read and write what is encrypted",
+        "tempauth": "tempauth validates the S3 signature",
+        "keystoneauth": "keystoneauth authorizes the translated request",
+        "slo": "s3api translates S3 requests",
+        "copy": "s3api translates S3 requests",
+        "s3token": "s3api reads the signature",
+        "encryption": "its own requests must pass through encryption",
     },
 )

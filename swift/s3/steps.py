@@ -48,8 +48,11 @@ from swift.s3.core.router import OPERATIONS, SELECTORS, Endpoint
 from swift.s3.core.session import Session
 from swift.s3.core.settings import S3Settings
 from swift.s3.policy.authorize import authorize
+from swift.telemetry.events import Event
 from swift.telemetry.log import Log
 from swift.telemetry.statsd import Statsd
+
+_ERROR = Event("s3api.{status_and_code}", "Errors of the S3 API, by status and code.")
 
 
 class Gateway:
@@ -73,7 +76,7 @@ class Gateway:
     def error_response(self, request: Request, error: S3Error) -> Response:
         """Return the response for an error: its XML document, metric and access log note."""
         status = 429 if error.code == "SlowDown" and self.settings.ratelimit_as_client_error else error.status
-        self.statsd.increment(f"s3api.{error.metric_suffix}")
+        _ERROR.count(self.statsd, status_and_code=error.metric_suffix)
         request.env.setdefault(environkeys.LOG_INFO, []).append(
             "s3:err:" + ".".join(filter(None, (error.code, error.reason)))
         )

@@ -212,6 +212,26 @@ def test_no_modules_import_each_other_in_a_circle():
     assert not circle, f"{' -> '.join(circle)}: give what they share a module that both import"
 
 
+#: Packages whose folders may import each other.
+ENTANGLED = {"swift", "swift.s3"}
+
+
+def test_no_two_folders_of_a_package_import_each_other():
+    folders = {}
+    for module, others in modules_imported().items():
+        here = folders.setdefault(module.rpartition(".")[0], set())
+        here.update(other.rpartition(".")[0] for other in others)
+    found = {
+        frozenset((one, other))
+        for one, others in folders.items()
+        for other in others - {one}
+        if one in folders.get(other, ())
+        and one.rpartition(".")[0] == other.rpartition(".")[0]
+        and one.rpartition(".")[0] not in ENTANGLED
+    }
+    assert not found, f"{sorted(map(sorted, found))}: which of them is below the other?"
+
+
 def test_only_green_knows_eventlet():
     found = []
     for path in MODULES:

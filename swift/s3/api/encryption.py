@@ -66,7 +66,7 @@ def parse_customer_key(headers: HeaderMap, prefix: str = CUSTOMER_PREFIX) -> Cus
     if algorithm is text is name is None:
         return None
     if algorithm is None or text is None or name is None:
-        raise _invalid_argument("Requests with keys of customers must say algorithm, key and the key's MD5.")
+        raise _invalid_argument("Requests with customer keys need the algorithm, the key and the key's MD5.")
     if algorithm != AES256:
         raise S3Error("InvalidEncryptionAlgorithmError", details={"ArgumentName": f"{prefix}algorithm"})
     try:
@@ -377,5 +377,5 @@ def _import_cipher() -> ModuleType:
 def _range_start(headers: HeaderMap) -> int:
     first = headers.get("content-range", "").removeprefix("bytes ").partition("-")[0]
     if not (first.isascii() and first.isdigit()):
-        raise S3Error("NotImplemented", "Of what a customer's key encrypted one range is given at a time.")
+        raise S3Error("NotImplemented", "Only one range at a time can be read of objects with customer keys.")
     return int(first)

@@ -28,8 +28,11 @@ from swift.s3.core import codec
 from swift.s3.core.privileged import SWIFT_SOURCE
 from swift.s3.core.session import Session
 from swift.s3.core.xml import Group, RepeatedGroup, Text, TypeAttribute
+from swift.telemetry.events import Event
 from swift.telemetry.log import Log
 from swift.telemetry.statsd import Statsd
+
+_DROPPED = Event("s3api.logs.dropped", "Lines of buckets' access logs that were dropped.")
 
 _GRANT = RepeatedGroup(
     "Grant",
@@ -207,7 +210,7 @@ class AccessLogDelivery:
     def add(self, destination: LogDestination, line: str, cache: object) -> None:
         """Buffer a line for its log; ``cache`` is that of the request."""
         if self._buffered_bytes + len(line) > BUFFERED_BYTES_MAX:
-            self._statsd.increment("s3api.logs.dropped")
+            _DROPPED.count(self._statsd)
             return
         self._lines.setdefault(destination, []).append(line)
         self._sizes[destination] = self._sizes.get(destination, 0) + len(line)
@@ -241,7 +244,7 @@ class AccessLogDelivery:
             )
             status = 500
         if not 200 <= status <= 299:
-            self._statsd.increment("s3api.logs.dropped", len(lines))
+            _DROPPED.count(self._statsd, len(lines))
             self._log.warning(
                 f"lost {len(lines)} access log lines for {destination.account}/{destination.target.bucket}: "
                 f"the PUT had status {status}"

@@ -343,7 +343,10 @@ def _require_payer(call: Call, rules: BucketRules) -> None:
         return
     payer = call.headers.get("x-amz-request-payer") or call.params.get("x-amz-request-payer")
     if call.session.is_anonymous or payer != "requester":
-        raise S3Error("AccessDenied", "Access Denied: the requester must say that it pays.")
+        raise S3Error(
+            "AccessDenied",
+            "Access Denied: the requester must accept the costs (x-amz-request-payer: requester).",
+        )
 
 
 def _validate_acl_headers(headers: Mapping[str, str], rules: BucketRules) -> None:

@@ -17,8 +17,8 @@ from swift import green
 from swift.base.clock import Clock
 from swift.http.response import HTTPError
 from swift.proxy.context import ProxyContext
-from swift.proxy.obj.location import ObjectLocation
-from swift.proxy.obj.write.targets import UploadTarget
+from swift.proxy.obj.commit.targets import UploadTarget
+from swift.proxy.obj.location import WriteLocation
 from swift.telemetry.events import Event
 
 _LEFT_BEHIND = Event("object.left_behind", "Slow nodes that an upload went on without.")
@@ -191,7 +191,7 @@ class SendQueues:
 
 def make_send_queues(
     context: ProxyContext,
-    location: ObjectLocation,
+    location: WriteLocation,
     targets: Sequence[UploadTarget],
     need: int,
     *,

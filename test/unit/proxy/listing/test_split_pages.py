@@ -2,12 +2,15 @@
 
 import json
 import random
+from urllib.parse import parse_qsl
 
 import pytest
 
 from swift.base.errors import InvalidValue
 from swift.base.shardrange import ShardRange, State
-from swift.proxy.stronglisting import ReplicaRows, merge_replica_rows, parse_replica_rows, sharded_page
+from swift.proxy.listing.merge import ReplicaRows, merge, parse_replica_rows
+from swift.proxy.listing.plan import listing_parameters
+from swift.proxy.listing.sources import SplitPage
 
 ROOT = "a/c"
 NAMES = [f"{letter}{number}" for letter in "abcdefgh" for number in range(4)]
@@ -22,6 +25,14 @@ def stored(name, time, deleted=False):
     if deleted:
         return {"name": name, "created_at": created_at, "deleted": True}
     return {"name": name, "created_at": created_at, "last_modified": str(time), "bytes": time}
+
+
+def split_page(request_rows, root, params, wanted):
+    def request(name, query, may_lack):
+        return request_rows(name, dict(parse_qsl(query, keep_blank_values=True)), wanted, may_lack)
+
+    texts = {name: text for name, text in params.items() if name != "marker"}
+    return SplitPage(request, root, listing_parameters(texts), params.get("marker", ""), wanted).run()
 
 
 # --- a model of servers that move rows -----------------------------------------------------------------
@@ -120,13 +131,13 @@ def listing(model, wanted, *, reverse):
     for _ in range(200):
         params = {"marker": marker, **({"reverse": "true"} if reverse else {})}
         model.moved.clear()
-        page = sharded_page(model.ask, ROOT, params, wanted)
+        page = split_page(model.ask, ROOT, params, wanted)
         for row, is_sure in page.rows:
             (sure if is_sure else doubted).append(row["name"])
-        if not page.marker:
+        if not page.end:
             return sure, doubted
-        assert page.marker != marker
-        marker = page.marker
+        assert page.end != marker
+        marker = page.end
     raise AssertionError("a listing without end")
 
 
@@ -174,9 +185,9 @@ def test_where_all_servers_agree_nothing_is_in_doubt_and_each_is_asked_once():
         asked.append(name)
         return model.ask(name, params, wanted, may_lack)
 
-    page = sharded_page(ask, ROOT, {}, 1000)
+    page = split_page(ask, ROOT, {}, 1000)
     assert [row["name"] for row, _ in page.rows] == [n for i, n in enumerate(NAMES) if i % 5]
-    assert all(is_sure for _, is_sure in page.rows) and not page.marker
+    assert all(is_sure for _, is_sure in page.rows) and not page.end
     assert asked == [ROOT, "s/1", "s/2", "s/3"]
 
 
@@ -195,7 +206,7 @@ class Script:
 
 
 def asked_of(script, params=None, wanted=100):
-    sharded_page(script, ROOT, params or {}, wanted)
+    split_page(script, ROOT, params or {}, wanted)
     return [name for name, _ in script.asked]
 
 
@@ -231,8 +242,8 @@ def test_shards_of_one_common_prefix_are_skipped_once_it_was_seen():
 
 def test_a_page_that_ends_within_a_common_prefix_goes_on_behind_it():
     script = Script({ROOT: [shard("s/1", "", "m/b"), shard("s/2", "m/b", "")]}, {"s/1": [{"subdir": "m/"}]})
-    page = sharded_page(script, ROOT, {"delimiter": "/"}, 1)
-    assert page.rows == [({"subdir": "m/"}, False)] and page.marker == "m/"
+    page = split_page(script, ROOT, {"delimiter": "/"}, 1)
+    assert page.rows == [({"subdir": "m/"}, False)] and page.end == "m/"
 
 
 def test_shards_that_only_shards_know_are_asked_too():
@@ -263,7 +274,7 @@ def test_new_shards_and_those_that_have_gone_may_be_missing():
 
 def verdicts(reported):
     pages = [[ReplicaRows(rows, "", []) for rows in answers] for answers in reported]
-    return [(row["name"], is_sure) for row, is_sure in merge_replica_rows(pages, "", reverse=False).rows]
+    return [(row["name"], is_sure) for row, is_sure in merge(pages, "", reverse=False).rows]
 
 
 def test_a_row_that_all_servers_of_one_container_have_is_sure():
@@ -292,13 +303,13 @@ def test_a_tombstone_that_all_have_does_not_speak_against_rows_that_are_newer():
 
 def test_the_newest_row_is_shown_without_what_clients_do_not_know():
     old, new = stored("o", 1), stored("o", 3)
-    (row, _), *_ = merge_replica_rows([[ReplicaRows([new, old], "", [])]], "", reverse=False).rows
+    (row, _), *_ = merge([[ReplicaRows([new, old], "", [])]], "", reverse=False).rows
     assert row == {"name": "o", "last_modified": "3", "bytes": 3}
 
 
 def test_a_row_whose_time_says_nothing_is_older_than_all_others():
     odd = {"name": "o", "created_at": "nonsense", "last_modified": "z"}
-    (row, _), *_ = merge_replica_rows([[ReplicaRows([odd, stored("o", 1)], "", [])]], "", reverse=False).rows
+    (row, _), *_ = merge([[ReplicaRows([odd, stored("o", 1)], "", [])]], "", reverse=False).rows
     assert row["bytes"] == 1
 
 

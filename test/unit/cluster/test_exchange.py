@@ -9,7 +9,8 @@ import time
 import pytest
 
 from swift import green
-from swift.cluster.client import HttpTransport
+from swift.cluster.exchange import HttpTransport
+from swift.cluster.pool import ConnectionPool
 from swift.cluster.transport import (
     BrokenOff,
     MalformedResponse,
@@ -91,7 +92,7 @@ def make_server():
 
 @pytest.fixture
 def transport():
-    return HttpTransport(Registry())
+    return HttpTransport(ConnectionPool(Registry()))
 
 
 def ask(transport, server, method="GET", body=b"", timeout_s=2.0):
@@ -448,19 +449,23 @@ def test_the_only_server_of_a_ring_is_waited_for_while_it_restarts(make_server):
             server.listen()
         return True
 
-    answer = ask(HttpTransport(Registry(), is_only_server=is_only_server), server)
+    answer = ask(HttpTransport(ConnectionPool(Registry(), is_only_server=is_only_server)), server)
     assert answer.status == 200 and set(asked) == {("127.0.0.1", server.port)}
     # No longer than for each part of a response.
     server.close()
     with pytest.raises(TransportError, match="refused"):
-        ask(HttpTransport(Registry(), is_only_server=lambda _ip, _port: True), server, timeout_s=0.2)
+        ask(
+            HttpTransport(ConnectionPool(Registry(), is_only_server=lambda _ip, _port: True)),
+            server,
+            timeout_s=0.2,
+        )
     assert time.monotonic() - begun < 5
 
 
 def test_the_only_server_of_a_ring_that_is_down_is_waited_for_once(make_server):
     last = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
     server = make_server(lambda wire, head, number: wire.send(last))
-    transport = HttpTransport(Registry(), is_only_server=lambda _ip, _port: True)
+    transport = HttpTransport(ConnectionPool(Registry(), is_only_server=lambda _ip, _port: True))
 
     def wait_s():
         begun = time.monotonic()

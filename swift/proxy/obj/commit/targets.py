@@ -23,7 +23,7 @@ from swift.cluster.transport import BackendResponse, Exchange, NodeRequest, Tran
 from swift.http.headers import HeaderMap
 from swift.proxy.backend import Backends
 from swift.proxy.obj.commit.framing import MultipartFraming
-from swift.proxy.obj.location import ObjectLocation
+from swift.proxy.obj.location import WriteLocation
 from swift.ring.device import Node
 from swift.wire import etagtrailer, reservation
 
@@ -226,7 +226,7 @@ class TargetOpener:
     """The requests that find the targets of one write."""
 
     backends: Backends
-    location: ObjectLocation
+    location: WriteLocation
     nodes: NodeIterator
     #: The framing of its stages; None when the body is just the object.
     framing: MultipartFraming | None

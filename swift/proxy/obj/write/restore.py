@@ -7,43 +7,46 @@ nodes that lack it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from swift.base.timestamp import Timestamp
 from swift.cluster.placement import NodeIterator
 from swift.http.body import BodyError
+from swift.http.headers import HeaderMap
 from swift.http.request import Request
-from swift.http.response import HTTPError
+from swift.http.response import HTTPError, Response
 from swift.http.transform import as_request_body
 from swift.proxy.backend import Backends
 from swift.proxy.context import ProxyContext
 from swift.proxy.obj.commit.phases import confirm
 from swift.proxy.obj.commit.stored import has_version, reported_version, stored_headers, stored_read_headers
-from swift.proxy.obj.location import ObjectLocation
-from swift.proxy.obj.read.ec import ArchiveReader
+from swift.proxy.obj.commit.targets import TargetOpener, open_targets
+from swift.proxy.obj.location import ObjectLocation, WriteLocation
 from swift.proxy.obj.write.ec import ArchiveCoder
-from swift.proxy.obj.write.targets import TargetOpener, open_targets
 from swift.ring.device import Node
+
+#: Reads an erasure coded object; the headers are those for the backends.
+Read = Callable[[Request, ObjectLocation, HeaderMap], Response]
 
 
 class ArchiveRestorer:
     """Restores a version on nodes that lack it."""
 
-    def __init__(self, context: ProxyContext, backends: Backends, reader: ArchiveReader, coder: ArchiveCoder):
+    def __init__(self, context: ProxyContext, backends: Backends, read: Read, coder: ArchiveCoder):
         self._context = context
         self._backends = backends
-        self._reader = reader
+        self._read = read
         self._coder = coder
 
     def restore(
-        self, location: ObjectLocation, version: Timestamp, outdated: Sequence[Node], need: int
+        self, location: WriteLocation, version: Timestamp, outdated: Sequence[Node], need: int
     ) -> list[Node]:
         """Return the outdated nodes that have it now; none if it is unreadable or fewer than ``need`` can
         take it.
         """
         base = stored_read_headers(location.policy.index)
         read_request = Request("GET", location.path.quoted, {"x-newest": "true"})
-        found = self._reader.read(read_request, location, dict(base))
+        found = self._read(read_request, location, dict(base))
         with as_request_body(found) as body:
             if found.status != 200 or reported_version(found) != version:
                 return []
@@ -56,7 +59,7 @@ class ArchiveRestorer:
                 return []
 
     def _write(
-        self, request: Request, location: ObjectLocation, outdated: Sequence[Node], need: int
+        self, request: Request, location: WriteLocation, outdated: Sequence[Node], need: int
     ) -> list[Node]:
         framing = self._coder.framing(request, is_conditional=False)
         attempts = [dict(request.headers) for _ in outdated]

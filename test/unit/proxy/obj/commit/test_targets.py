@@ -9,7 +9,7 @@ import pytest
 from swift.base.entity import EntityPath
 from swift.base.timestamp import ZERO, Timestamp
 from swift.http import fields
-from swift.proxy.obj.write.targets import (
+from swift.proxy.obj.commit.targets import (
     TargetOpener,
     UploadTarget,
     final_responses,
