@@ -25,7 +25,7 @@ from swift.http.response import HTTPError
 
 OBJECT = "object"
 SHARD = "shard"
-#: Everything that a replica knows of names, deletions included (ours); ``held`` until 0.4, for proxies of 0.2.
+#: Everything that a replica knows of names, deletions included (ours). Until 0.4 also ``held``, of 0.2.
 REPLICA_ROWS = ("replica-rows", "held")
 AUTO = "auto"
 FULL = "full"
