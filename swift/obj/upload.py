@@ -34,9 +34,9 @@ from swift.obj.put import (
     USER_PREFIXES,
     PutPlan,
     PutResult,
+    publish_draft,
     refusal,
     store_commit,
-    store_draft,
     store_small,
 )
 from swift.obj.request import is_flagged
@@ -44,6 +44,7 @@ from swift.obj.reserved import ReservedChange, ReservedPut
 from swift.obj.settings import ObjectSettings
 from swift.platform.buffers import BufferPool
 from swift.store.api import ObjectKey, ObjectState, ReadOptions
+from swift.store.calls import Effort
 from swift.store.handle import OpenDraft, StoreHandle
 from swift.wire import etagtrailer, reservation
 from swift.wire.mime import BadMime, DocumentBegins, DocumentData, DocumentEnds, Event, MimeParser
@@ -475,17 +476,13 @@ class PutSession:
         """Read the body, and check and store the object in one call."""
         self.result = store_small(*self._object, read_small(self._body, self._plan.size or 0))
 
-    def _admit(self) -> None:
-        """Check the object before its body is read; raises ``HTTPError`` if it must not be replaced."""
+    def _open(self) -> None:
+        """Open a draft of an object that may be replaced; raises ``HTTPError`` if it must not be."""
         store, key, options, plan = self._object
         self._before = store.stat(key, options)
         refused = refusal(self._before, plan)
         if refused is not None:
             raise refused
-
-    def _begin(self) -> None:
-        """Open a draft of the object."""
-        store, key, _options, plan = self._object
         rounds, body, request = self._rounds, self._body, self._request
         self._etag_follows = (
             body.length is None and request.expects_continue and etagtrailer.is_offered(request.headers)
@@ -516,21 +513,22 @@ class PutSession:
         # Known only now, from the footers; refused before anything is stored.
         self._plan.fragment(self._object[1])
 
-    def _store(self, *, commit: bool = True) -> None:
+    def _store(self) -> None:
+        """Store the object; a fragment archive is not durable before the sender confirms."""
         self._has_draft = False
-        self.result = store_draft(*self._object, self._writer.draft, commit)
+        store, key, options, plan = self._object
+        draft, commit = self._writer.draft, self._rounds is None or not self._rounds.commit
+        # In a thread if the body is in a file.
+        effort = Effort.LONG if draft.may_block else Effort.CHANGE
+        self.result = store.call(effort, publish_draft, key, options, plan, draft, commit)
 
-    def _store_uncommitted(self) -> None:
-        """Store the object; a fragment archive is not durable yet."""
-        self._store(commit=False)
-
-    def _commit(self) -> None:
+    def _confirm(self) -> None:
         """Make it durable when the sender confirms."""
         self._documents.await_command({})
         store_commit(*self._object)
 
-    def _store_reserved(self) -> None:
-        """Store the object as its writer commands."""
+    def _follow_writer(self) -> None:
+        """Reserve the object, and store it as its writer commands."""
         self._has_draft = False
         self.result = follow_commands(ReservedPut(*self._object, self._writer.draft), self._documents)
 
@@ -538,21 +536,10 @@ class PutSession:
 #: The stages of each way, in order.
 _STAGES: dict[str, tuple[Callable[[PutSession], None], ...]] = {
     "small": (PutSession._put_small,),
-    "stream": (PutSession._admit, PutSession._begin, PutSession._receive, PutSession._store),
-    "footers": (PutSession._admit, PutSession._begin, PutSession._receive_documents, PutSession._store),
-    "two rounds": (
-        PutSession._admit,
-        PutSession._begin,
-        PutSession._receive_documents,
-        PutSession._store_uncommitted,
-        PutSession._commit,
-    ),
-    "reserved": (
-        PutSession._admit,
-        PutSession._begin,
-        PutSession._receive_documents,
-        PutSession._store_reserved,
-    ),
+    "stream": (PutSession._open, PutSession._receive, PutSession._store),
+    "footers": (PutSession._open, PutSession._receive_documents, PutSession._store),
+    "two rounds": (PutSession._open, PutSession._receive_documents, PutSession._store, PutSession._confirm),
+    "reserved": (PutSession._open, PutSession._receive_documents, PutSession._follow_writer),
 }
 
 

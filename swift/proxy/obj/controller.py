@@ -197,8 +197,7 @@ class ObjectController(Controller):
         if "etag" in headers:
             headers["etag"] = unquote_etag(headers["etag"])
         location = self._locate_for_write(request, path, info)
-        headers = backend_headers(self.context, request, transfer=True)
-        attempts = write_attempts(self.context, headers, location)
+        attempts = write_attempts(self.context, request, location)
         return _with_policy(self._uploader.put(request, location, attempts), location)
 
     def handle_post(self, request: Request, path: EntityPath) -> Response:
@@ -213,8 +212,7 @@ class ObjectController(Controller):
         check_metadata(request.headers, "object", self.context.limits)
         _check_locks(request, info)
         location = self._locate_for_write(request, path, info)
-        headers = backend_headers(self.context, request, transfer=True)
-        attempts = write_attempts(self.context, headers, location)
+        attempts = write_attempts(self.context, request, location)
         if is_conditional(request.headers):
             planner = self.context.planner(location.policy.index)
             need = self.context.write_quorum(len(attempts))
@@ -271,13 +269,12 @@ class ObjectController(Controller):
             return info
         _check_locks(request, info)
         location = self._locate_for_write(request, path, info)
-        headers = backend_headers(self.context, request, transfer=True)
         planner = self.context.planner(location.policy.index)
         if IF_DELETE_AT in request.headers:
             nodes = list(planner.for_read(location.view, location.part, self.kind))
-            check_expiry_unchanged(self.backends, location, nodes, headers)
+            check_expiry_unchanged(self.backends, location, nodes, request.headers)
         _nodes, count = planner.for_delete(location.view, location.part)
-        attempts = write_attempts(self.context, headers, location, count)
+        attempts = write_attempts(self.context, request, location, count)
         if is_conditional(request.headers):
             need = self.context.write_quorum(count)
             attempts, responses = self._conditional_changer.change(

@@ -47,7 +47,7 @@ from swift.proxy.obj.commit.phases import confirm
 from swift.proxy.obj.commit.targets import TargetOpener, UploadTarget, final_responses, open_targets
 from swift.proxy.obj.location import WriteLocation
 from swift.proxy.obj.rowupdates import ensure_row_majority, row_of_put, send_updates, unsent_updates
-from swift.proxy.obj.write.copies import Coder, CopyCoder
+from swift.proxy.obj.write.copies import CopyCoder
 from swift.proxy.obj.write.ec import ArchiveCoder
 from swift.proxy.results import early_refusal, put_response, with_clock_refusal
 
@@ -138,7 +138,7 @@ class Uploader:
             send_updates(self._context, request, location, unsent, "PUT", row)
         return response
 
-    def _coder(self, location: WriteLocation) -> Coder:
+    def _coder(self, location: WriteLocation) -> CopyCoder | ArchiveCoder:
         return self._archives if location.policy.is_ec else self._copies
 
     def _nodes(self, location: WriteLocation) -> NodeIterator:
