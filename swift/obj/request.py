@@ -76,11 +76,6 @@ def opens_expired(request: Request) -> bool:
     return is_flagged(headers, fields.BACKEND_OPEN_EXPIRED) or is_flagged(headers, fields.BACKEND_REPLICATION)
 
 
-def write_options_of(request: Request, moment_s: float) -> ReadOptions:
-    """Return how a change as of ``moment_s`` sees the object."""
-    return ReadOptions(moment_s, opens_expired(request))
-
-
 def read_options_of(request: Request, context: BackendContext) -> ReadOptions:
     """Return the read options of a GET or HEAD: at the request's X-Timestamp, or now."""
     headers = request.headers

@@ -427,9 +427,10 @@ def add_footers(plan: PutPlan, footers: HeaderMap) -> None:
 class PutSession:
     """One PUT whose head was checked: ``run`` passes the stages of its way in ``_STAGES``."""
 
-    #: Set by the stages: the object before the PUT, the draft, the documents of a body in several rounds.
+    #: Set by the stages: the object before the PUT, the draft, and the documents of a body in rounds.
     _before: ObjectState
     _writer: DraftWriter
+    _etag_follows: bool
     _documents: MimeBody
     result: PutResult
 
@@ -444,13 +445,11 @@ class PutSession:
         size_max: int,
     ):
         self._request = request
-        self._body = request.body
         self._object = (store, key, options, plan)
         self._plan = plan
         self._settings = settings
         self._size_max = size_max
         self._rounds = parse_stages(request)
-        self._etag_follows = False
         #: The draft is open and not stored yet.
         self._has_draft = False
 
@@ -474,7 +473,7 @@ class PutSession:
 
     def _put_small(self) -> None:
         """Read the body, and check and store the object in one call."""
-        self.result = store_small(*self._object, read_small(self._body, self._plan.size or 0))
+        self.result = store_small(*self._object, read_small(self._request.body, self._plan.size or 0))
 
     def _open(self) -> None:
         """Open a draft of an object that may be replaced; raises ``HTTPError`` if it must not be."""
@@ -483,32 +482,30 @@ class PutSession:
         refused = refusal(self._before, plan)
         if refused is not None:
             raise refused
-        rounds, body, request = self._rounds, self._body, self._request
-        self._etag_follows = (
-            body.length is None and request.expects_continue and etagtrailer.is_offered(request.headers)
-            if rounds is None
-            else rounds.etag_follows
-        )
+        rounds, request = self._rounds, self._request
+        is_framed = request.body.length is None and request.expects_continue
+        offers_etag = is_framed and etagtrailer.is_offered(request.headers)
+        self._etag_follows = rounds.etag_follows if rounds is not None else offers_etag
         self._writer = DraftWriter(store.draft(key, plan.size, etag_follows=self._etag_follows))
         self._has_draft = True
 
     def _receive(self) -> None:
         """Receive a body that is just the object."""
         if self._etag_follows:
-            self._body.send_continue({etagtrailer.OFFER: etagtrailer.CRC32})
+            self._request.body.send_continue({etagtrailer.OFFER: etagtrailer.CRC32})
         deadline = time.monotonic() + self._settings.max_upload_time
         receive_all(
-            self._body, self._writer, size=self._plan.size, size_max=self._size_max, deadline=deadline
+            self._request.body, self._writer, size=self._plan.size, size_max=self._size_max, deadline=deadline
         )
         if self._etag_follows:
-            accept_trailers(self._writer.draft, self._body.trailers)
+            accept_trailers(self._writer.draft, self._request.body.trailers)
 
     def _receive_documents(self) -> None:
         """Receive the object and its footers."""
         rounds = self._rounds
         assert rounds is not None
         known = reservation.version_headers(self._before.write_timestamp) if rounds.reserve else {}
-        self._documents = begin_documents(self._body, rounds, self._settings, known)
+        self._documents = begin_documents(self._request.body, rounds, self._settings, known)
         receive(self._documents, rounds, self._plan, self._writer, self._size_max)
         # Known only now, from the footers; refused before anything is stored.
         self._plan.fragment(self._object[1])

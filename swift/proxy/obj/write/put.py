@@ -26,17 +26,16 @@ from swift.proxy.context import ProxyContext
 from swift.proxy.controller import Change, write_to_nodes
 from swift.proxy.obj.commit.conditional import (
     EARLY_REFUSALS,
-    ConditionalCommit,
     ReplicaRepair,
     RetryableFailure,
     check_early,
     check_reserving,
+    commit_conditionally,
     is_conditional,
     with_retries,
     with_unique_timestamp,
 )
 from swift.proxy.obj.commit.framing import (
-    MultipartFraming,
     buffer_body,
     footers_as_headers,
     footers_of,
@@ -289,28 +288,17 @@ class Uploader:
                 upload = coder.start(request, location, framing, targets, need)
                 upload.send()
                 outcome.size, outcome.etag, outcome.footers = upload.size, upload.etag, upload.footers
-            outcome.responses = self._decide(request, location, targets, framing, early)
+            others = [response for response in early if response.status not in EARLY_REFUSALS]
+            outcome.responses = others + commit_conditionally(
+                location,
+                targets,
+                framing,
+                writer=request.timestamp,
+                early=early,
+                need=location.quorum,
+                grace_s=settings.post_quorum_timeout,
+            )
             return outcome
         finally:
             for target in targets:
                 target.abandon()
-
-    def _decide(
-        self,
-        request: Request,
-        location: WriteLocation,
-        targets: Sequence[UploadTarget],
-        framing: MultipartFraming,
-        early: Sequence[BackendResponse],
-    ) -> list[BackendResponse]:
-        decision = ConditionalCommit(
-            location,
-            targets,
-            framing,
-            writer=request.timestamp,
-            early=early,
-            need=location.quorum,
-            grace_s=self._context.settings.post_quorum_timeout,
-        )
-        others = [response for response in early if response.status not in EARLY_REFUSALS]
-        return [*others, *decision.run()]
