@@ -18,7 +18,10 @@ from swift import green
 from swift.base.calls import T
 from swift.cluster.hosts import resolve
 from swift.cluster.transport import TimedOut, Timeouts, TransportError
-from swift.telemetry.metrics import Registry
+from swift.telemetry.metrics import CounterMetric, Registry
+
+_OPENED = CounterMetric("swift_client_connections_total", "Connections opened to nodes.")
+_ERRORS = CounterMetric("swift_client_errors_total", "Exchanges with nodes that failed.")
 
 Address = tuple[str, int]
 
@@ -226,8 +229,8 @@ class ConnectionPool:
         self._refusals: dict[Address, tuple[float, float]] = {}
         self._idle = IdleConnections(per_address_max=per_address_max, idle_max_s=idle_max_s)
         self._pid = os.getpid()
-        self._opened = metrics.counter("swift_client_connections_total", "Connections opened to nodes.")
-        self.errors = metrics.counter("swift_client_errors_total", "Exchanges with nodes that failed.")
+        self._opened = _OPENED.of(metrics)
+        self.errors = _ERRORS.of(metrics)
 
     def get(self, address: Address, timeouts: Timeouts) -> Connection:
         """Return an idle connection, or a new one; raises ``TransportError``."""

@@ -120,7 +120,7 @@ def _log_in_v3(auth_url: str, user: str, key: str, cacert: str) -> LoadEndpoint:
         storage_url = keystone.storage_url_in(body)
         return LoadEndpoint(validate_url(storage_url), headers["x-subject-token"], cacert=cacert)
     except (InvalidValue, KeyError):
-        raise EndpointRefused(f"{url} knows no public object-store for {user}")
+        raise EndpointRefused(f"{url} has no public object-store for {user}")
 
 
 def request_once(

@@ -53,7 +53,14 @@ from swift.store.calls import Effort
 from swift.store.errors import BadFragmentIndex, CorruptBody, FilesChanged, HashCollision, MisplacedLeft
 from swift.store.metadata import AttributesTooLarge
 from swift.store.registry import StoreRegistry
+from swift.telemetry.events import LabelledEvent
 from swift.telemetry.repeatederrors import RepeatedErrorLog
+
+_LABELLED_TIMING = LabelledEvent(
+    "swift_object_server_request_timing",
+    "Duration of a request.",
+    ("account", "container", "method", "policy", "status"),
+)
 
 #: Like the other limits of metadata it is 400: the part of them that only the filesystem knows.
 _SYSMETA = fields.OBJECT_SYSMETA.title()
@@ -124,8 +131,7 @@ class ObjectServer(BackendApp):
             "policy": request.headers.get(fields.BACKEND_STORAGE_POLICY_INDEX, "0"),
             "status": str(response.status),
         }
-        timing = self.context.telemetry.statsd.timing_labelled
-        timing("swift_object_server_request_timing", labels, seconds)
+        _LABELLED_TIMING.time(self.context.telemetry.statsd, labels, seconds)
 
     def _is_logged(self, request: Request) -> bool:
         """Replication makes far more requests than clients; its lines are for developers (§1)."""

@@ -30,7 +30,10 @@ from swift.proxy.hints import HINTED, add_hint, front_page
 from swift.proxy.obj.controller import ObjectController
 from swift.ring.errors import RingError
 from swift.runtime.wsgi import serve_wsgi
+from swift.telemetry.events import Event
 from swift.telemetry.inforegistry import InfoRegistry
+
+_ERRORS = Event("errors", "Requests that ended with an unexpected error.")
 
 Handler = Callable[[Request, EntityPath], Response]
 
@@ -85,19 +88,23 @@ class ProxyApp:
             return error_response(error.status)
         except RingError as error:
             txid = request.env.get(environkeys.TRANS_ID)
-            self.context.telemetry.log.error(f"ERROR {request.method} {request.path_qs}: {error}", txid=txid)
+            self.context.telemetry.log.error(
+                f"ERROR cannot handle {request.method} {request.path_qs}: {error}", txid=txid
+            )
             return error_response(503)
         except SwiftError as error:
             self._log_error(request, error)
             return error_response(503)
         except Exception as error:
-            self.context.telemetry.statsd.increment("errors")
+            _ERRORS.count(self.context.telemetry.statsd)
             self._log_error(request, error)
             return error_response(500)
 
     def _log_error(self, request: Request, error: Exception) -> None:
         self.context.telemetry.log.exception(
-            f"ERROR {request.method} {request.path_qs}", error, txid=request.env.get(environkeys.TRANS_ID)
+            f"ERROR cannot handle {request.method} {request.path_qs}",
+            error,
+            txid=request.env.get(environkeys.TRANS_ID),
         )
 
     def _route(self, request: Request) -> Response:

@@ -49,6 +49,9 @@ from swift.proxy.obj.rowupdates import ensure_row_majority, row_of_put, send_upd
 from swift.proxy.obj.write.copies import CopyCoder
 from swift.proxy.obj.write.ec import ArchiveCoder
 from swift.proxy.results import early_refusal, put_response, with_clock_refusal
+from swift.telemetry.events import Event
+
+_ABORTED = Event("object.{reason}", "Uploads that ended early: `client_disconnects`, `client_timeouts`.")
 
 
 @dataclass(slots=True)
@@ -101,8 +104,8 @@ class Uploader:
             return outcome.refused
         return self._build_response(request, location, outcome)
 
-    def _count(self, what: str) -> None:
-        self._context.telemetry.statsd.increment(f"object.{what}")
+    def _count(self, reason: str) -> None:
+        _ABORTED.count(self._context.telemetry.statsd, reason=reason)
 
     def _build_response(self, request: Request, location: WriteLocation, outcome: UploadOutcome) -> Response:
         responses = outcome.responses
