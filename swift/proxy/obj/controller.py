@@ -134,20 +134,18 @@ class ObjectController(Controller):
         newest = is_newest(request.headers)
         timeouts = self.backends.read_timeouts(planner.settings, newest=newest)
         plan = ReadPlan(request.method, path, location.part, headers, request.query, newest, timeouts)
-        if planner.settings.striping_memory:
-            nodes.reorder(self.context.rates.slow_last)
-        search = SourceSearch(self.backends, planner.settings, plan, nodes)
+        settings, rates = planner.settings, self.context.rates
+        if settings.striping_memory:
+            nodes.reorder(rates.slow_last)
+        search = SourceSearch(self.backends, settings, plan, nodes)
         found = search.find()
         if found is None:
             return search.failure()
         response = source_response(found[0])
         if not isinstance(response.body, bytes):
-            striped_body = make_striped_body(
-                self.backends, search.plan, nodes, found, planner.settings, self.context.rates
-            )
-            response.body = striped_body or ResumableBody(
-                self.backends, search.plan, nodes, found, self.context.streams
-            )
+            source = (self.backends, search.plan, nodes, found)
+            striped_body = make_striped_body(*source, settings, rates) if settings.striping_memory else None
+            response.body = striped_body or ResumableBody(*source, self.context.streams)
         return response
 
     # writing
