@@ -23,6 +23,7 @@ from swift.http.response import HTTPError
 from swift.http.validate import check_metadata
 from swift.obj.request import (
     PLAIN,
+    STORED_LOCK,
     Conditions,
     Guard,
     check_end,
@@ -38,7 +39,7 @@ from swift.platform.waiting import WouldBlock
 from swift.store.api import Draft, Edit, ObjectKey, ObjectState, ObjectStore, ReadOptions
 from swift.store.calls import Effort
 from swift.store.errors import FilesChanged
-from swift.store.handle import OpenDraft, StoreHandle, as_call
+from swift.store.handle import OpenDraft, as_call
 from swift.store.metadata import Metadata
 
 #: Headers stored as metadata; those that a POST may change.
@@ -213,7 +214,7 @@ def refusal(state: ObjectState, plan: PutPlan) -> HTTPError | None:
 
     Raises ``HTTPError`` 403 when it is locked.
     """
-    if plan.guard is not None:
+    if STORED_LOCK in state.metadata:
         check_removal(state, plan.guard)
     if plan.conditions is not None and state.quarantine_reason:
         # The condition may be about the state that was quarantined just now.
@@ -310,19 +311,6 @@ def commit_archive(
         if check_state:
             check(edit.state, plan, plan.etag or "")
         edit.commit(plan.timestamp, fragment)
-
-
-def store_draft(
-    store: StoreHandle,
-    key: ObjectKey,
-    options: ReadOptions,
-    plan: PutPlan,
-    draft: OpenDraft,
-    commit: bool = True,
-) -> PutResult:
-    """``publish_draft`` as one call, in a thread if the body is in a file."""
-    effort = Effort.LONG if draft.may_block else Effort.CHANGE
-    return store.call(effort, publish_draft, key, options, plan, draft, commit)
 
 
 store_commit = as_call(Effort.CHANGE)(commit_archive)
