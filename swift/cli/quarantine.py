@@ -340,7 +340,7 @@ class Quarantine:
     def _add_packed(self, location: Location, reason: str) -> str:
         key = ObjectKey(location.device, location.partition, location.policy, ANY_NAME, location.hash)
         place = self.packed_devices(location.policy).place(key)
-        with place.device.locks.hold(place.lock):
+        with place.device.holding(place.lock):
             entries = place.entries()
             if not entries:
                 raise QuarantineRefused(f"{location.hash} is not in partition {location.partition}")

@@ -16,7 +16,7 @@ from functools import partial
 from swift.base.calls import Run
 from swift.base.timestamp import Timestamp
 from swift.policy.policy import Policy
-from swift.store.api import Capabilities, Location, ObjectKey, ObjectState, ReadOptions
+from swift.store.api import Capabilities, EngineDefaults, Location, ObjectKey, ObjectState, ReadOptions
 from swift.store.asyncpending import FileUpdates
 from swift.store.calls import Effort
 from swift.store.core import EngineCore, FileDraft
@@ -33,7 +33,7 @@ from swift.store.verified import FileObject, RecentChecks
 _CAPABILITIES = Capabilities(rsyncable=True, sendfile=True)
 
 
-class FileStore:
+class FileStore(EngineDefaults):
     """``ObjectStore`` on directories, usable by any number of threads and processes at once."""
 
     def __init__(self, core: EngineCore):

@@ -2,24 +2,25 @@
 
 All calls of an engine block. A ``StoreHandle`` makes each call where it may: on the event loop while the
 device is quick, else in a thread, by the ``effort`` that the interface declares. A function of several steps
-is ``as_call``: it is called with a handle and runs as one call, with the engine itself. Nothing else outside
-of ``store`` gets an engine (``test/house/test_handles.py``).
+runs as one ``call``, with the engine itself; one that changes an object runs as one ``change``, with the
+object's edit. Nothing else outside of ``store`` gets an engine (``test/house/test_handles.py``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property, partial, wraps
+from functools import cached_property, partial
 from itertools import islice
 from typing import Concatenate, Generic, ParamSpec, TypeVar, Unpack, cast
 
-from swift.base.calls import Run, T, Ts
+from swift.base.calls import Attempt, Run, T, Ts, never
 from swift.http.body import FileBody
 from swift.policy.policy import Policy
 from swift.store.api import (
     Capabilities,
     Draft,
+    Edit,
     Location,
     Maintenance,
     ObjectKey,
@@ -127,7 +128,6 @@ class StoreHandle(Handle[ObjectStore]):
     Raises ``DeviceUnavailable`` before anything is set up for a device.
     """
 
-    stat = _method(ObjectStore.stat)
     relink = _method(ObjectStore.relink)
     hashes = _method(ObjectStore.hashes)
     invalidate = _method(ObjectStore.invalidate)
@@ -140,6 +140,9 @@ class StoreHandle(Handle[ObjectStore]):
         #: By the value of an effort, because hashing a member of an enumeration is a call.
         self._runs = {effort.value: engine.run(device, purpose or effort) for effort in Effort}
         self._look, self._long = self._runs[Effort.LOOK.value], self._runs[Effort.LONG.value]
+        self._change = self._runs[Effort.CHANGE.value]
+        #: A daemon's calls all run in its threads.
+        self._attempt: Attempt = never if purpose else engine.attempt(device)
         self._purposes: dict[Effort, StoreHandle] = {}
         super().__init__(engine, lambda effort: self._runs[effort.value])
 
@@ -165,14 +168,47 @@ class StoreHandle(Handle[ObjectStore]):
             handle = self._purposes[effort] = StoreHandle(self._engine, self.device, effort)
         return handle
 
+    def stat(self, key: ObjectKey, options: ReadOptions) -> ObjectState:
+        """Return the state of an object."""
+        state = self._attempt(self._engine.try_stat, key, options)
+        return self._look(self._engine.stat, key, options) if state is None else state
+
     def open(self, key: ObjectKey, options: ReadOptions) -> OpenObject:
-        """Open an object for reading; see ``ObjectStore``."""
-        return OpenObject(self._look(self._engine.open, key, options), self._long)
+        """Open an object for reading."""
+        stored = self._attempt(self._engine.try_open, key, options)
+        if stored is None:
+            stored = self._look(self._engine.open, key, options)
+        return OpenObject(stored, self._long)
 
     def draft(self, key: ObjectKey, size: int | None, *, etag_follows: bool = False) -> OpenDraft:
-        """Begin a new body; see ``ObjectStore``."""
-        make = partial(self._engine.draft, key, size, etag_follows=etag_follows)
-        return OpenDraft(self._look(make), self._long)
+        """Begin a new body."""
+        draft = self._attempt(partial(self._engine.try_draft, key, size, etag_follows=etag_follows))
+        if draft is None:
+            draft = self._look(partial(self._engine.draft, key, size, etag_follows=etag_follows))
+        return OpenDraft(draft, self._long)
+
+    def change(
+        self,
+        key: ObjectKey,
+        options: ReadOptions,
+        work: Callable[[Edit], R],
+        *,
+        create: bool,
+        is_new: bool = False,
+        next_part_power: int | None = None,
+        size_bytes: int = 0,
+    ) -> R:
+        """Return what ``work`` returns, which is called with the locked object; it must not keep the edit.
+
+        ``size_bytes`` is that of a body for which it takes a draft from the edit; see ``ObjectStore.edit``.
+        """
+        begin = partial(self._engine.try_edit, key, options, create=create, size_bytes=size_bytes)
+        edit = self._attempt(partial(begin, next_part_power=next_part_power))
+        if edit is not None:
+            with edit:
+                return work(edit)
+        enter = partial(self._engine.edit, key, options, create=create, is_new=is_new)
+        return self._change(_changed, partial(enter, next_part_power=next_part_power), work)
 
     def inventory(
         self, partition: str, policy: Policy, suffixes: Sequence[str] | None = None
@@ -214,26 +250,13 @@ class StoreHandle(Handle[ObjectStore]):
         return f"StoreHandle({self._engine!r}, {self.device!r})"
 
 
+def _changed(begin: Callable[[], Edit], work: Callable[[Edit], R]) -> R:
+    with begin() as edit:
+        return work(edit)
+
+
 def _next_batch(items: Iterator[R]) -> list[R]:
     return list(islice(items, LISTED_PER_CALL))
-
-
-def as_call(
-    effort: Effort,
-) -> Callable[[Callable[Concatenate[ObjectStore, P], R]], Callable[Concatenate[StoreHandle, P], R]]:
-    """Make a function of an engine one of a handle: it runs as one call of this effort."""
-    name = effort.value
-
-    def declare(work: Callable[Concatenate[ObjectStore, P], R]) -> Callable[Concatenate[StoreHandle, P], R]:
-        @wraps(work)
-        def call(handle: StoreHandle, /, *args: P.args, **options: P.kwargs) -> R:
-            unit = partial(work, **options) if options else work
-            made: R = handle._runs[name](unit, handle._engine, *args)
-            return made
-
-        return call
-
-    return declare
 
 
 class OpenObject:

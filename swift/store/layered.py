@@ -13,6 +13,7 @@ from typing import Concatenate, Generic, ParamSpec, TypeVar
 from swift.store.api import (
     Capabilities,
     Edit,
+    EngineDefaults,
     Maintenance,
     ObjectState,
     ObjectStore,
@@ -65,7 +66,19 @@ class ForwardingStore(Forwarding[ObjectStore]):
         """See ``ObjectStore``."""
         return self.inner.updates
 
+    def __init_subclass__(cls) -> None:
+        """Let memory answer only calls that the wrapper passes on as they are, unless it says otherwise."""
+        for verb in ("stat", "open", "edit", "draft"):
+            if verb in vars(cls) and f"try_{verb}" not in vars(cls):
+                setattr(cls, f"try_{verb}", getattr(EngineDefaults, f"try_{verb}"))
+
     run = _forward(ObjectStore.run)
+    attempt = _forward(ObjectStore.attempt)
+    close = _forward(ObjectStore.close)
+    try_stat = _forward(ObjectStore.try_stat)
+    try_open = _forward(ObjectStore.try_open)
+    try_edit = _forward(ObjectStore.try_edit)
+    try_draft = _forward(ObjectStore.try_draft)
     stat = _forward(ObjectStore.stat)
     open = _forward(ObjectStore.open)
     edit = _forward(ObjectStore.edit)

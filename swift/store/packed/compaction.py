@@ -254,7 +254,7 @@ class Compactor:
         locks = sorted({int.from_bytes(header.hash[:7], "big") for _position, header in records})
         with ExitStack() as held:
             for lock in locks:
-                held.enter_context(self._device.locks.hold(lock))
+                held.enter_context(self._device.holding(lock))
             changes: list[Change] = []
             for position, header in records:
                 change = self._successor(volume, position, header, report)

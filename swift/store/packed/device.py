@@ -17,23 +17,21 @@ from functools import partial
 from typing import TypeVar
 
 from swift.base.errors import ConfigError, LockTimeout, NoSpace
-from swift.base.timestamp import ZERO
 from swift.green import ThreadPool, in_green_thread
 from swift.platform.batches import GreenBatches, ThreadBatches
 from swift.platform.disk import Disk
 from swift.platform.durable import make_directories
-from swift.platform.locks import Patience, lock_file
+from swift.platform.locks import LOCK_TIMEOUT_S, Patience, lock_file
 from swift.platform.syncing import sync_directory
-from swift.platform.waiting import allow_blocking, before_blocking
 from swift.store.lmdbindex import Index, IndexBusy, IndexFailed, IndexFull
 from swift.store.packed import rows
 from swift.store.packed.agreement import Agreement
-from swift.store.packed.changes import Change, apply
+from swift.store.packed.changes import Change, apply, gone
 from swift.store.packed.confirmation import Confirmation
 from swift.store.packed.conversion import Conversion
 from swift.store.packed.entry import BadEntry, Entry, decode_entries
 from swift.store.packed.locks import ObjectLocks
-from swift.store.packed.record import ALIGNMENT, Header, Kind, Position, Record, Reference
+from swift.store.packed.record import ALIGNMENT, Kind, Position
 from swift.store.packed.recovery import IndexOutdated, KnownEnds, Recovery, Unwanted, has_tail
 from swift.store.packed.rows import Spaces
 from swift.store.packed.volumes import Appender, OpenVolume, StoredRecord, Volumes
@@ -93,7 +91,7 @@ class PackedDevice:
         for parent in make_directories(disk, self.directory, below=path):
             sync_directory(disk, parent)
         self.volumes = Volumes(disk, self.directory, device_path=path, notice=notice)
-        self.locks = ObjectLocks(disk, f"{self.directory}/{_LOCK}", self._catch_up)
+        self.locks = ObjectLocks(disk, f"{self.directory}/{_LOCK}")
         #: True if records of this process are durable and could not be indexed.
         self._is_behind = False
         #: True if what killed processes left is not indexed: there is no room, or another process changes it.
@@ -251,7 +249,6 @@ class PackedDevice:
 
     def _reopen(self, failed: Index) -> None:
         """Open the index that took the place of a failed one. Raises ``IndexFailed``, OSError."""
-        before_blocking()
         # One at a time waits for a process that does not let go of the device.
         if not self.writing.acquire(blocking=not self._patience.is_exhausted):
             raise IndexBusy(self._patience.timeout_s)
@@ -264,6 +261,14 @@ class PackedDevice:
                 self.confirmation.learn()
         finally:
             self.writing.release()
+
+    @property
+    def is_index_current(self) -> bool:
+        """True unless the index was replaced or cannot be used."""
+        try:
+            return self.index.is_current()
+        except IndexFailed:
+            return False
 
     def read_index(self, work: Callable[[Index, Spaces], T]) -> T:
         """Return what ``work`` returns, with another index if this one cannot be used.
@@ -317,7 +322,6 @@ class PackedDevice:
             with index.writing() as writing:
                 return work(writing)
 
-        before_blocking()
         with self.writing:
             return self.read_index(change)
 
@@ -326,7 +330,6 @@ class PackedDevice:
     def commit(self, change: Change) -> None:
         """Return when a change is durable and visible. Raises ``NoSpace``, OSError."""
         change.error = OSError("the change was not finished")
-        allow_blocking()
         if in_green_thread():
             self._green.wait(change)
         else:
@@ -362,13 +365,31 @@ class PackedDevice:
                     change.error = error
         return True
 
-    def _catch_up(self) -> None:
-        """Do what a failure prevented, before an object is looked at to be changed."""
-        if self._is_behind or self._unwanted:
-            before_blocking()
-            with self.writing:
-                self._take_up()
-                self._disown()
+    @property
+    def is_caught_up(self) -> bool:
+        """True unless a failure prevented something that comes before the next change."""
+        return not (self._is_behind or self._unwanted)
+
+    def hold(self, lock: int, timeout_s: float = LOCK_TIMEOUT_S) -> None:
+        """Lock an object to look at it and change it. Raises ``LockTimeout``, ``NoSpace``, OSError."""
+        self.locks.acquire(lock, timeout_s)
+        try:
+            if not self.is_caught_up:
+                with self.writing:
+                    self._take_up()
+                    self._disown()
+        except BaseException:
+            self.locks.release(lock)
+            raise
+
+    @contextmanager
+    def holding(self, lock: int, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
+        """Hold an object; raises like ``hold``."""
+        self.hold(lock, timeout_s)
+        try:
+            yield
+        finally:
+            self.locks.release(lock)
 
     def _take_up(self) -> None:
         appender = self._appender
@@ -539,7 +560,6 @@ class PackedDevice:
 
     def begin_volume_above(self, number: int) -> None:
         """Begin a volume with a higher number unless there is one. Raises ``NoSpace``, OSError."""
-        before_blocking()
         with self.writing:
             self._take_up()
             if max(self.volumes.numbers(), default=0) > number:
@@ -625,23 +645,3 @@ def _fitting(appender: Appender, changes: list[Change]) -> list[Change]:
         if count and not appender.has_room(length):
             return changes[:count]
     return changes
-
-
-def gone(header: Header, positions: list[Position], kind: Kind = Kind.GONE) -> Record:
-    """Return the record that says that records of an object are no longer there, or never were."""
-    references = tuple(
-        Reference(partition, position)
-        for position in positions
-        for partition in (header.partition, header.also_partition)
-        if partition is not None
-    )
-    return Record(
-        header._replace(
-            kind=kind,
-            timestamp=ZERO,
-            ctype_timestamp=None,
-            references=references,
-            durable=False,
-            external=False,
-        )
-    )

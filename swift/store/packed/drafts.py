@@ -7,7 +7,6 @@ from hashlib import md5
 
 from swift.base.checksum import ChunkSums, chunk_size_for
 from swift.platform.fastcrc import crc32
-from swift.platform.waiting import before_blocking
 from swift.store.core import FileDraft
 
 
@@ -35,7 +34,6 @@ class PackedDraft:
         self._md5 = None if etag or etag_follows else md5(usedforsecurity=False)
         self._sums = ChunkSums(chunk_size_for(size), crc32()) if etag_follows else None
         if size_max < 0 or (size is not None and size > size_max):
-            before_blocking()
             self.file = make_file()
 
     def write(self, data: bytes | memoryview) -> None:
@@ -62,7 +60,6 @@ class PackedDraft:
 
     def become_file(self) -> None:
         """Go on as a file. Raises ``NoSpace``, OSError."""
-        before_blocking()
         file = self._make_file()
         try:
             for piece in self._pieces:

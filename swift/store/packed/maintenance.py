@@ -25,9 +25,10 @@ from swift.store.layout import data_name, tombstone_name
 from swift.store.maintenance import FileMaintenance, archive_walk
 from swift.store.packed.compaction import Compactor
 from swift.store.packed.devices import PackedDevices
-from swift.store.packed.edit import removal, remove, unlink_removed
+from swift.store.packed.edit import removal
 from swift.store.packed.entry import Entry
-from swift.store.packed.objects import PackedLoaded, Reader
+from swift.store.packed.files import remove, unlink_removed
+from swift.store.packed.objects import PackedLoaded
 from swift.store.packed.place import Place
 from swift.store.packed.quarantine import quarantine
 from swift.store.packed.record import BadRecord, Kind
@@ -63,7 +64,7 @@ class PackedMaintenance:
 
     def _quarantine(self, place: Place, entries: list[Entry], reason: str) -> bool:
         """Quarantine an object unless it changed; return True if it did not."""
-        with place.device.locks.hold(place.lock):
+        with place.device.holding(place.lock):
             now = place.entries()
             if now != entries:
                 return False
@@ -155,7 +156,7 @@ class PackedMaintenance:
     def quarantine(self, location: Location, reason: str) -> None:
         """See ``Maintenance``."""
         place = self._place(location)
-        with place.device.locks.hold(place.lock):
+        with place.device.holding(place.lock):
             entries = place.entries()
             if entries:
                 quarantine(place, entries, reason)
@@ -163,12 +164,12 @@ class PackedMaintenance:
     def purge(self, location: Location, synced: SyncedVersion) -> bool:
         """See ``Maintenance``."""
         place = self._place(location)
-        with place.device.locks.hold(place.lock):
+        with place.device.holding(place.lock):
             entries = place.entries()
             gone = self._removable(place, entries, synced)
             if gone:
                 # Without what made them obsolete they would count again.
-                obsolete = place.obsolete(entries, Reader(self._devices.core, place.device))
+                obsolete = place.obsolete(entries, place.reader())
                 gone.extend(entry for entry in obsolete if entry not in gone and entry.external)
                 remove(place, place.partition, gone)
             return len(gone) == len(entries)
@@ -185,12 +186,13 @@ class PackedMaintenance:
         places = [(self._place(location), synced) for location, synced in purges]
         with ExitStack() as held:
             for lock in sorted({place.lock for place, _synced in places}):
-                held.enter_context(places[0][0].device.locks.hold(lock))
+                held.enter_context(places[0][0].device.holding(lock))
             changes = []
             for place, synced in places:
-                gone = self._removable(place, place.entries(), synced)
+                entries = place.entries()
+                gone = self._removable(place, entries, synced)
                 if gone:
-                    changes.append((place, removal(place, place.partition, gone)))
+                    changes.append((place, removal(place, place.partition, gone, entries)))
             if changes:
                 changes[0][0].device.commit_all([change for _place, change in changes])
             for place, change in changes:
@@ -222,21 +224,21 @@ class PackedMaintenance:
         """See ``Maintenance``."""
         for location in locations:
             place = self._place(location)
-            with place.device.locks.hold(place.lock):
+            with place.device.holding(place.lock):
                 entries = place.entries()
                 if entries and all(entry.kind is Kind.META for entry in entries):
                     remove(place, place.partition, entries)
 
     def _is_abandoned(self, place: Place, entries: list[Entry], name: str) -> bool:
         """Return True if an uncommitted archive is so old that no commit is on its way."""
-        core, reader = self._devices.core, Reader(self._devices.core, place.device)
+        core = self._devices.core
         for entry in entries:
             if entry.name == name:
                 if entry.external:
                     path = f"{core.object_path(place.key).directory}/{name}"
                     written_s = core.disk.stat(path).st_mtime
                 else:
-                    written_s = reader.record(entry, place.hash, 0).header.written_ns / 1e9
+                    written_s = place.reader().record(entry).header.written_ns / 1e9
                 return written_s < core.clock.time() - core.rules.reclaim.commit_window_s
         return False
 

@@ -182,7 +182,7 @@ class PackedSpace:
         if names and not old:
             return 0
         removed = 0
-        with place.device.locks.hold(place.lock):
+        with place.device.holding(place.lock):
             index = place.device.index
             # A file that becomes durable gets its name before the index knows.
             known = {entry._replace(durable=False).name for entry in place.entries() if entry.external}

@@ -26,7 +26,6 @@ from swift.platform.disk import Disk
 from swift.platform.durable import make_directories
 from swift.platform.locks import lock_descriptor
 from swift.platform.syncing import sync_directory
-from swift.platform.waiting import WouldBlock, before_blocking, must_not_block
 from swift.store.errors import Damaged
 from swift.store.packed.entry import VOLUME_NUMBERS
 from swift.store.packed.record import (
@@ -37,6 +36,7 @@ from swift.store.packed.record import (
     Header,
     Position,
     batch_unit_at,
+    bytes_before_body,
     check_metadata,
     header_bytes,
     is_body_sound,
@@ -151,12 +151,7 @@ class OpenVolume:
         self._disk.close(self.fd)
 
     def read(self, offset: int, length: int) -> bytes:
-        """Return up to ``length`` bytes; raises OSError, ``WouldBlock``."""
-        if must_not_block():
-            cached = self._disk.read_cached(self.fd, length, offset)
-            if cached is None:
-                raise WouldBlock
-            return cached
+        """Return up to ``length`` bytes; raises OSError."""
         data = self._disk.pread(self.fd, length, offset)
         while len(data) < length:
             more = self._disk.pread(self.fd, length - len(data), offset + len(data))
@@ -276,12 +271,9 @@ class Volumes:
 
     def open(self, number: int) -> OpenVolume:
         """Return a volume for reading. Raises FileNotFoundError, ``Damaged`` or OSError."""
-        with self._mutex:
-            volume = self._open.get(number)
-            if volume is not None:
-                self._open.move_to_end(number)
-                return volume
-        before_blocking()
+        volume = self._opened(number)
+        if volume is not None:
+            return volume
         volume = self.open_anew(number)
         if volume.damage:
             self._notice(volume.damage)
@@ -290,6 +282,13 @@ class Volumes:
             if len(self._open) > OPEN_MAX:
                 self._open.popitem(last=False)
         return volume
+
+    def _opened(self, number: int) -> OpenVolume | None:
+        with self._mutex:
+            volume = self._open.get(number)
+            if volume is not None:
+                self._open.move_to_end(number)
+            return volume
 
     def open_anew(self, number: int) -> OpenVolume:
         """Return a volume with a descriptor of its own; raises like ``open``."""
@@ -392,6 +391,17 @@ class Volumes:
         volume = self.open(position.volume)
         offset = position.unit * ALIGNMENT
         return StoredRecord(volume, offset, volume.read(offset, max(length, HEADER_BYTES)))
+
+    def try_read(self, position: Position, length: int) -> StoredRecord | None:
+        """Return the record at a position if it is in memory; else None. Raises ``BadRecord``, OSError."""
+        volume = self._opened(position.volume)
+        if volume is None:
+            return None
+        offset = position.unit * ALIGNMENT
+        data = self._disk.read_cached(volume.fd, max(length, HEADER_BYTES), offset)
+        if data is None or len(data) < bytes_before_body(data):
+            return None
+        return StoredRecord(volume, offset, data)
 
     def create(self, *, above: int = 0) -> OpenVolume:
         """Return a new, locked volume, durable in its directory. Raises ``NoSpace`` and OSError.

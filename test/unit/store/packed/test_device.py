@@ -90,7 +90,7 @@ class Bench:
 
     def put(self, second, by=0, **how):
         device = self.process(by)
-        with device.locks.hold(1):
+        with device.holding(1):
             change = self.change(second, by, **how)
             device.commit(change)
         return change.position
@@ -380,7 +380,7 @@ def test_what_is_durable_and_could_not_be_indexed_is_indexed_before_the_next_cha
         bench.put(2)
     assert bench.seconds() == [1]
     bench.mend()
-    with bench.process().locks.hold(5):
+    with bench.process().holding(5):
         assert bench.seconds() == [1, 2] == bench.made_again()
 
 
