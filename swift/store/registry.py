@@ -32,10 +32,10 @@ from swift.store.chooser import ReclaimRules
 from swift.store.core import EngineCore, EngineRules
 from swift.store.engine import FileStore
 from swift.store.handle import SpaceHandle, StoreHandle
-from swift.store.packed.device import PackedRules
 from swift.store.packed.engine import PackedStore
 from swift.store.packed.opening import IndexOpening
 from swift.store.packed.settings import PackedSettings
+from swift.store.packed.writer import PackedRules
 from swift.telemetry.metrics import Registry
 
 ENTRY_POINT_GROUP = "swift.diskfile"

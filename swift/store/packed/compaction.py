@@ -167,7 +167,7 @@ class Compactor:
         volume = self._device.volumes.lock(number)
         if volume is None:
             report.reason = "a process appends to it; compact it when the process has filled or closed it"
-        elif self._device.is_foreign(volume):
+        elif self._device.session.is_foreign(volume):
             report.reason = "it is not the volume that was indexed"
             return None
         return volume
@@ -204,7 +204,7 @@ class Compactor:
                 "swift-object-volumes verify"
             )
             return
-        self._device.begin_volume_above(number)
+        self._device.writer.begin_volume_above(number)
         besides = number if accepts_loss else None
         report.reason = self._device.agreement.objection(index, besides=besides)
         if report.reason:
@@ -233,7 +233,7 @@ class Compactor:
             for position, header in large
             if header.batch_unit != last_batch and not any(self.spots(position, header))
         ]
-        if not dead or self._device.agreement.objection(index) or self._device.is_foreign(volume):
+        if not dead or self._device.agreement.objection(index) or self._device.session.is_foreign(volume):
             return 0
         punched = 0
         for position, header in dead:

@@ -16,12 +16,14 @@ from swift.platform.locks import HOLDER_TIMEOUT_S, Patience, poll
 from swift.store.api import ObjectKey, ReadOptions
 from swift.store.core import TRIES, EngineCore
 from swift.store.errors import Damaged, FilesChanged
-from swift.store.packed.device import IndexOpener, PackedDevice, PackedRules
+from swift.store.packed.device import PackedDevice
 from swift.store.packed.entry import Entry
 from swift.store.packed.objects import PackedLoaded
 from swift.store.packed.partitions import Partitions
 from swift.store.packed.place import Place
 from swift.store.packed.quarantine import quarantine
+from swift.store.packed.session import IndexOpener
+from swift.store.packed.writer import PackedRules
 
 #: For so long a device is not looked at again, seconds.
 LOOK_EVERY_S = 1.0

@@ -18,7 +18,7 @@ from swift.store.asyncpending import FileUpdates
 from swift.store.calls import Effort
 from swift.store.core import EngineCore
 from swift.store.hashes import SuffixHash
-from swift.store.packed.device import IndexOpener, PackedDevice, PackedRules
+from swift.store.packed.device import PackedDevice
 from swift.store.packed.devices import PackedDevices
 from swift.store.packed.drafts import PackedDraft
 from swift.store.packed.edit import PackedEdit, new_draft, partitions_of
@@ -30,7 +30,9 @@ from swift.store.packed.objects import PackedLoaded, PackedObject
 from swift.store.packed.place import Place
 from swift.store.packed.quarantine import quarantine
 from swift.store.packed.repack import Repacker
+from swift.store.packed.session import IndexOpener
 from swift.store.packed.space import PackedSpace
+from swift.store.packed.writer import PackedRules
 from swift.store.partitionlock import ReplicationLocks
 from swift.store.reservation import FileReservation, reserve
 from swift.store.verified import FileObject, RecentChecks
@@ -124,7 +126,7 @@ class PackedStore:
         device, edit = place.device, None
         device.locks.acquire(place.lock)
         try:
-            if device.is_caught_up and (memory := _memory_of(device)):
+            if device.writer.is_caught_up and (memory := _memory_of(device)):
                 edit = memory.edit(place, options, partitions_of(place, next_part_power))
         finally:
             if edit is None:
@@ -281,6 +283,7 @@ class PackedStore:
 def _memory_of(device: PackedDevice) -> DeviceMemory | None:
     """Return the memory of a device; None if a disk has to be asked before anything else."""
     # Which partitions are unconfirmed is asked for seldom.
-    if device.confirmation.mark or not device.is_index_current:
+    session = device.session
+    if device.confirmation.mark or not session.is_current:
         return None
-    return DeviceMemory(device.index, device.spaces, device.volumes, device.conversion)
+    return DeviceMemory(session.index, session.spaces, device.volumes, device.conversion)

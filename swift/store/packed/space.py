@@ -125,7 +125,7 @@ class PackedSpace:
                 "objects may be missing or old on this device until replication restores them"
             )
         try:
-            opened.begin_volume_above(max(gone))
+            opened.writer.begin_volume_above(max(gone))
         except NoSpace:
             return []
         for number in gone:
