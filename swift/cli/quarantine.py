@@ -247,7 +247,7 @@ class Quarantine:
                 "with --config"
             )
         if self._packed is None:
-            store = packed_store(
+            self._packed = packed_store(
                 EngineParts(
                     devices=self.devices,
                     hasher=self.cluster.config.hasher,
@@ -257,8 +257,6 @@ class Quarantine:
                     packed=self._packed_settings,
                 )
             )
-            assert isinstance(store, PackedStore)
-            self._packed = store
         return self._packed.devices
 
     def _warn(self, text: str) -> None:

@@ -72,6 +72,7 @@ from swift.runtime.backendapp import BackendApp, BackendContext, Handler, split_
 from swift.store.api import EXPIRED, LIVE, ObjectKey, ObjectState, ReadOptions
 from swift.store.calls import Effort
 from swift.store.errors import BadFragmentIndex, CorruptBody, FilesChanged, HashCollision, MisplacedLeft
+from swift.store.handle import StoreHandle
 from swift.store.metadata import AttributesTooLarge
 from swift.store.registry import StoreRegistry
 from swift.telemetry.repeatederrors import RepeatedErrorLog
@@ -177,8 +178,12 @@ class ObjectServer(BackendApp):
             request.headers[fields.BACKEND_NEXT_PART_POWER] = str(home.next_part_power)
         key = key._replace(partition=home.partition)
         if home.before is not None:
-            self._stores.at(key.policy, key.device).relink(key, home.before)
+            self._store(key).relink(key, home.before)
         return key
+
+    def _store(self, key: ObjectKey) -> StoreHandle:
+        """Return the engine of an object, once everything that needs no disk is checked."""
+        return self._stores.at(key.policy, key.device)
 
     # --- reading -------------------------------------------------------------------------------------
 
@@ -186,16 +191,21 @@ class ObjectServer(BackendApp):
         """GET, verified (§6)."""
         key = self._key(request)
         options = read_options_of(request, self.context)
+        store = self._store(key)
         try:
-            return self._get_once(request, key, options)
+            return self._get_once(request, store, key, options)
         except CorruptBody as error:
             # It is quarantined now, unless another file had replaced it: then the answer is about that.
-            return self._get_once(request, key, options, quarantine_reason=str(error))
+            return self._get_once(request, store, key, options, quarantine_reason=str(error))
 
     def _get_once(
-        self, request: Request, key: ObjectKey, options: ReadOptions, quarantine_reason: str = ""
+        self,
+        request: Request,
+        store: StoreHandle,
+        key: ObjectKey,
+        options: ReadOptions,
+        quarantine_reason: str = "",
     ) -> Response:
-        store = self._stores.at(key.policy, key.device)
         stored = store.open(key, options)
         state = stored.state
         settings = self.settings
@@ -228,8 +238,7 @@ class ObjectServer(BackendApp):
         """HEAD (§6)."""
         key = self._key(request)
         options = read_options_of(request, self.context)
-        store = self._stores.at(key.policy, key.device)
-        state: ObjectState = store.stat(key, options)
+        state = self._store(key).stat(key, options)
         if state.kind != LIVE:
             return get.not_found(request, state)
         get.check_confirmed(request, state)
@@ -251,14 +260,14 @@ class ObjectServer(BackendApp):
         fragment = request.headers.get(fields.BACKEND_SSYNC_FRAG_INDEX, "")
         if fragment.isascii() and fragment.isdigit():
             options = options._replace(fragment=int(fragment))
-        stages = parse_stages(request)
+        stages, store = parse_stages(request), self._store(key)
         size = plan.size
         if stages is not None:
-            result = self._put_stages(request, key, options, plan, stages)
+            result = self._put_stages(request, store, key, options, plan, stages)
         elif size is not None and size <= SMALL_BYTES and not request.expects_continue:
-            result = self._put_small(request, key, options, plan, size)
+            result = store_small(store, key, options, plan, read_small(request.body, size))
         else:
-            result = self._put_large(request, key, options, plan)
+            result = self._put_large(request, store, key, options, plan)
         make = UpdateMaker(request, key, self.context, self.settings)
         before = result.before.delete_at if result.before.kind == LIVE else None
         updates = make.expiry(before, plan.delete_at, result.metadata, plan.timestamp)
@@ -266,20 +275,15 @@ class ObjectServer(BackendApp):
         told = self._update(request, key, updates, container)
         return Response(201, {"content-type": HTML, "etag": f'"{result.etag}"', **told})
 
-    def _put_small(
-        self, request: Request, key: ObjectKey, options: ReadOptions, plan: PutPlan, size: int
+    def _put_large(
+        self, request: Request, store: StoreHandle, key: ObjectKey, options: ReadOptions, plan: PutPlan
     ) -> PutResult:
-        body = read_small(request.body, size)
-        store = self._stores.at(key.policy, key.device)
-        return store_small(store, key, options, plan, body)
-
-    def _put_large(self, request: Request, key: ObjectKey, options: ReadOptions, plan: PutPlan) -> PutResult:
         body = request.body
         etag_follows = (
             body.length is None and request.expects_continue and etagtrailer.is_offered(request.headers)
         )
-        self._admit(key, options, plan)
-        writer = self._begin(key, plan, etag_follows=etag_follows)
+        self._admit(store, key, options, plan)
+        writer = DraftWriter(store.draft(key, plan.size, etag_follows=etag_follows))
         try:
             if etag_follows:
                 body.send_continue({etagtrailer.OFFER: etagtrailer.CRC32})
@@ -295,14 +299,19 @@ class ObjectServer(BackendApp):
         except BaseException:
             writer.abandon()
             raise
-        store = self._stores.at(key.policy, key.device)
         return store_draft(store, key, options, plan, writer.draft)
 
     def _put_stages(
-        self, request: Request, key: ObjectKey, options: ReadOptions, plan: PutPlan, stages: PutStages
+        self,
+        request: Request,
+        store: StoreHandle,
+        key: ObjectKey,
+        options: ReadOptions,
+        plan: PutPlan,
+        stages: PutStages,
     ) -> PutResult:
-        before = self._admit(key, options, plan)
-        writer = self._begin(key, plan, etag_follows=stages.etag_follows)
+        before = self._admit(store, key, options, plan)
+        writer = DraftWriter(store.draft(key, plan.size, etag_follows=stages.etag_follows))
         body, settings = request.body, self.settings
         try:
             known = reservation.version_headers(before.write_timestamp) if stages.reserve else {}
@@ -315,7 +324,6 @@ class ObjectServer(BackendApp):
         except BaseException:
             writer.abandon()
             raise
-        store = self._stores.at(key.policy, key.device)
         if stages.reserve:
             put = ReservedPut(store, key, options, plan, writer.draft)
             return self._commit_reserved(put, body, documents, stages)
@@ -352,19 +360,13 @@ class ObjectServer(BackendApp):
         except green.DeadlineExceeded:
             raise BodyTimeout("the writer sent no command in time")
 
-    def _admit(self, key: ObjectKey, options: ReadOptions, plan: PutPlan) -> ObjectState:
+    def _admit(self, store: StoreHandle, key: ObjectKey, options: ReadOptions, plan: PutPlan) -> ObjectState:
         """Check the object before reading the body; raises ``HTTPError`` if it must not be replaced."""
-        store = self._stores.at(key.policy, key.device)
-        state: ObjectState = store.stat(key, options)
+        state = store.stat(key, options)
         refused = refusal(state, plan)
         if refused is not None:
             raise refused
         return state
-
-    def _begin(self, key: ObjectKey, plan: PutPlan, *, etag_follows: bool = False) -> DraftWriter:
-        """Return a draft of the object."""
-        store = self._stores.at(key.policy, key.device)
-        return DraftWriter(store.draft(key, plan.size, etag_follows=etag_follows))
 
     def post(self, request: Request) -> Response:
         """POST (§5)."""
@@ -372,8 +374,7 @@ class ObjectServer(BackendApp):
         key = self._key(request)
         plan = parse_post(request, self.context.limits, self._stored)
         options = self._write_options(request, plan.timestamp.seconds)
-        store = self._stores.at(key.policy, key.device)
-        result = store_post(store, key, options, plan)
+        result = store_post(self._store(key), key, options, plan)
         return self._post_response(request, key, result)
 
     def _post_response(self, request: Request, key: ObjectKey, result: PostResult) -> Response:
@@ -397,8 +398,7 @@ class ObjectServer(BackendApp):
         key = self._key(request)
         plan = parse_delete(request)
         options = self._write_options(request, plan.timestamp.seconds, open_expired=False)
-        store = self._stores.at(key.policy, key.device)
-        result = store_delete(store, key, options, plan)
+        result = store_delete(self._store(key), key, options, plan)
         return self._deleted(request, key, plan, result)
 
     def _deleted(self, request: Request, key: ObjectKey, plan: DeletePlan, result: DeleteResult) -> Response:
@@ -436,7 +436,7 @@ class ObjectServer(BackendApp):
         # What follows, its line in the log included, is about that.
         request.method = method
         key = self._key(request)
-        store = self._stores.at(key.policy, key.device)
+        store = self._store(key)
         if method == "HEAD":
             lookup = ReservedLook(store, key, self._write_options(request, 0.0), request.timestamp)
             self._commit_reserved_change(request, lookup, stages)

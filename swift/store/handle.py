@@ -31,7 +31,6 @@ from swift.store.api import (
     StoredObject,
 )
 from swift.store.calls import Effort
-from swift.store.packed.space import PackedSpace
 
 E = TypeVar("E")
 P = ParamSpec("P")
@@ -51,7 +50,7 @@ class Handle(Generic[E]):
         self._run_of = run_of
 
 
-class _Method:
+class _Bound:
     """A method of a handle; the instance's own attribute takes its place."""
 
     def __init__(self, declared: Callable[..., object]):
@@ -60,8 +59,8 @@ class _Method:
         self._has_options = declared.__code__.co_kwonlyargcount > 0
 
     def __get__(self, handle: Handle[E], _owner: type) -> Callable[..., object]:
-        run, method = handle._run_of(self._effort), getattr(handle._target, self._name)
-        bound = _with_options(run, method) if self._has_options else partial(run, method)
+        run, target = handle._run_of(self._effort), getattr(handle._target, self._name)
+        bound = _with_options(run, target) if self._has_options else partial(run, target)
         vars(handle)[self._name] = bound
         return bound
 
@@ -73,53 +72,40 @@ def _with_options(run: Run, method: Callable[..., R]) -> Callable[..., R]:
     return call
 
 
-def _method(method: Callable[Concatenate[E, P], R]) -> Callable[Concatenate[Handle[E], P], R]:
+def method(declared: Callable[Concatenate[E, P], R]) -> Callable[Concatenate[Handle[E], P], R]:
     """Declare a method of the interface as one of its handle."""
-    return cast(Callable[Concatenate[Handle[E], P], R], _Method(method))
+    return cast(Callable[Concatenate[Handle[E], P], R], _Bound(declared))
 
 
 class MaintenanceHandle(Handle[Maintenance]):
     """Maintenance operations on one device, see ``Maintenance``."""
 
-    find = _method(Maintenance.find)
-    audit = _method(Maintenance.audit)
-    reading_order = _method(Maintenance.reading_order)
-    quarantine = _method(Maintenance.quarantine)
-    purge = _method(Maintenance.purge)
-    purge_all = _method(Maintenance.purge_all)
-    remove_lone_metadata = _method(Maintenance.remove_lone_metadata)
-    change_token = _method(Maintenance.change_token)
-    idle_s = _method(Maintenance.idle_s)
-    confirm = _method(Maintenance.confirm)
-    make_durable = _method(Maintenance.make_durable)
-    prepare = _method(Maintenance.prepare)
-    remove_partition = _method(Maintenance.remove_partition)
-
-
-class SpaceHandle(Handle[PackedSpace]):
-    """Space of one device of the packed engine, see ``PackedSpace``."""
-
-    use = _method(PackedSpace.use)
-    volumes = _method(PackedSpace.volumes)
-    compact = _method(PackedSpace.compact)
-    punch = _method(PackedSpace.punch)
-    forget_volumes = _method(PackedSpace.forget_volumes)
-    directories = _method(PackedSpace.directories)
-    take_arrivals = _method(PackedSpace.take_arrivals)
-    remove_orphans = _method(PackedSpace.remove_orphans)
+    find = method(Maintenance.find)
+    audit = method(Maintenance.audit)
+    reading_order = method(Maintenance.reading_order)
+    quarantine = method(Maintenance.quarantine)
+    purge = method(Maintenance.purge)
+    purge_all = method(Maintenance.purge_all)
+    remove_lone_metadata = method(Maintenance.remove_lone_metadata)
+    change_token = method(Maintenance.change_token)
+    idle_s = method(Maintenance.idle_s)
+    confirm = method(Maintenance.confirm)
+    make_durable = method(Maintenance.make_durable)
+    prepare = method(Maintenance.prepare)
+    remove_partition = method(Maintenance.remove_partition)
 
 
 class UpdatesHandle(Handle[PendingUpdates]):
     """Container updates kept for later, see ``PendingUpdates``."""
 
-    save = _method(PendingUpdates.save)
-    groups = _method(PendingUpdates.groups)
-    objects = _method(PendingUpdates.objects)
-    unknown_policies = _method(PendingUpdates.unknown_policies)
-    load = _method(PendingUpdates.load)
-    rewrite = _method(PendingUpdates.rewrite)
-    remove = _method(PendingUpdates.remove)
-    quarantine = _method(PendingUpdates.quarantine)
+    save = method(PendingUpdates.save)
+    groups = method(PendingUpdates.groups)
+    objects = method(PendingUpdates.objects)
+    unknown_policies = method(PendingUpdates.unknown_policies)
+    load = method(PendingUpdates.load)
+    rewrite = method(PendingUpdates.rewrite)
+    remove = method(PendingUpdates.remove)
+    quarantine = method(PendingUpdates.quarantine)
 
 
 class StoreHandle(Handle[ObjectStore]):
@@ -128,10 +114,10 @@ class StoreHandle(Handle[ObjectStore]):
     Raises ``DeviceUnavailable`` before anything is set up for a device.
     """
 
-    relink = _method(ObjectStore.relink)
-    hashes = _method(ObjectStore.hashes)
-    invalidate = _method(ObjectStore.invalidate)
-    partitions = _method(ObjectStore.partitions)
+    relink = method(ObjectStore.relink)
+    hashes = method(ObjectStore.hashes)
+    invalidate = method(ObjectStore.invalidate)
+    partitions = method(ObjectStore.partitions)
 
     def __init__(self, engine: ObjectStore, device: str, purpose: Effort | None = None):
         """With a ``purpose`` all calls run where those of that effort do."""
@@ -290,15 +276,15 @@ class OpenObject:
 
     def blocks(self, start: int, stop: int) -> Iterator[bytes]:
         """See ``StoredObject``."""
-        return _Placed(self._stored.blocks(start, stop), self._run)
+        return _EachStep(self._stored.blocks(start, stop), self._run)
 
     def pieces(self, start: int, stop: int) -> Iterator[bytes | FileBody]:
         """See ``StoredObject``."""
-        return _Placed(self._stored.pieces(start, stop), self._run)
+        return _EachStep(self._stored.pieces(start, stop), self._run)
 
     def transformed(self, arrange: Callable[[StoredObject], Iterator[bytes]]) -> Iterator[bytes]:
         """Return ``arrange`` applied to the body; it runs where the body is read."""
-        return _Placed(arrange(self._stored), self._run)
+        return _EachStep(arrange(self._stored), self._run)
 
     def close(self) -> None:
         """See ``StoredObject``; it waits for nothing."""
@@ -308,7 +294,7 @@ class OpenObject:
         return f"OpenObject({self._stored!r})"
 
 
-class _Placed(Generic[B], Iterator[B]):
+class _EachStep(Generic[B], Iterator[B]):
     """An iterator each of whose steps is a call."""
 
     __slots__ = ("_pieces", "_run")

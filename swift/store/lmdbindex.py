@@ -41,8 +41,8 @@ from swift.green import pause
 from swift.platform.devices import NO_SPACE_ERRORS
 from swift.platform.locks import HOLDER_TIMEOUT_S, Patience
 from swift.platform.mapguard import MapGuard
+from swift.platform.sharedstate import StateHeld, held
 from swift.platform.waiting import yielding
-from swift.store.tier.shared import StateHeld, held
 
 if TYPE_CHECKING:
     import lmdb
