@@ -29,6 +29,7 @@ from swift.store.packed import rows
 from swift.store.packed.changes import Change, Update
 from swift.store.packed.device import PackedDevice
 from swift.store.packed.entry import EXPLICIT, Entry
+from swift.store.packed.lost import LostRanges
 from swift.store.packed.record import (
     ALIGNMENT,
     BadRecord,
@@ -40,7 +41,7 @@ from swift.store.packed.record import (
     padded,
 )
 from swift.store.packed.rows import Spaces
-from swift.store.packed.volumes import LostRanges, OpenVolume, StoredRecord, only_unreadable
+from swift.store.packed.volumes import OpenVolume, StoredRecord, only_unreadable
 
 #: Called with the number of bytes that were just read or written, to slow a compaction down.
 Pace = Callable[[int], None]

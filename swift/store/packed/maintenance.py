@@ -28,11 +28,11 @@ from swift.store.packed.devices import PackedDevices
 from swift.store.packed.edit import removal
 from swift.store.packed.entry import Entry
 from swift.store.packed.files import remove, unlink_removed
+from swift.store.packed.lost import LostRanges
 from swift.store.packed.objects import PackedLoaded
 from swift.store.packed.place import Place
 from swift.store.packed.quarantine import quarantine
 from swift.store.packed.record import BadRecord, Kind
-from swift.store.packed.volumes import LostRanges
 from swift.store.reader import ANY_NAME
 
 #: Bytes of a body that are fed to a check at a time.

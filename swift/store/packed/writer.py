@@ -20,13 +20,14 @@ from swift.platform.batches import GreenBatches, ThreadBatches
 from swift.platform.disk import Disk
 from swift.store.lmdbindex import Index, IndexBusy, IndexFailed, IndexFull
 from swift.store.packed import rows
+from swift.store.packed.appender import Appender
 from swift.store.packed.changes import Change, apply, gone
 from swift.store.packed.record import ALIGNMENT, Kind, Position
 from swift.store.packed.recovery import IndexOutdated, Recovery, Unwanted, has_tail
 from swift.store.packed.rows import Spaces
 from swift.store.packed.session import IndexSession
 from swift.store.packed.states import Completeness, Event, Volume, after
-from swift.store.packed.volumes import Appender, OpenVolume
+from swift.store.packed.volumes import OpenVolume
 
 #: For so long an index is used without asking whether its device still takes writes, seconds.
 CHECK_EVERY_S = 1.0
