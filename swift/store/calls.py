@@ -62,11 +62,9 @@ class InlinePools:
     """``Pools`` without threads."""
 
     def run(self, device: str) -> Run:
-        """See ``Pools``."""
         return run_inline
 
     def threads(self, device: str, purpose: str = "") -> Run:
-        """See ``Pools``."""
         return run_inline
 
     def attempt(self, device: str) -> Attempt:

@@ -134,17 +134,14 @@ class StoreHandle(Handle[ObjectStore]):
 
     @property
     def capabilities(self) -> Capabilities:
-        """See ``ObjectStore``."""
         return self._engine.capabilities
 
     @cached_property
     def maintenance(self) -> MaintenanceHandle:
-        """See ``ObjectStore``."""
         return MaintenanceHandle(self._engine.maintenance, self._run_of)
 
     @cached_property
     def updates(self) -> UpdatesHandle:
-        """See ``ObjectStore``."""
         return UpdatesHandle(self._engine.updates, self._run_of)
 
     def for_purpose(self, effort: Effort) -> StoreHandle:
@@ -275,11 +272,9 @@ class OpenObject:
         return b"".join(self._stored.blocks(0, self.state.size))
 
     def blocks(self, start: int, stop: int) -> Iterator[bytes]:
-        """See ``StoredObject``."""
         return _EachStep(self._stored.blocks(start, stop), self._run)
 
     def pieces(self, start: int, stop: int) -> Iterator[bytes | FileBody]:
-        """See ``StoredObject``."""
         return _EachStep(self._stored.pieces(start, stop), self._run)
 
     def transformed(self, arrange: Callable[[StoredObject], Iterator[bytes]]) -> Iterator[bytes]:
@@ -323,7 +318,6 @@ class OpenDraft:
 
     @property
     def etag(self) -> str:
-        """See ``Draft``."""
         return self.raw.etag
 
     @property
@@ -332,18 +326,15 @@ class OpenDraft:
         return self.raw.may_block(0)
 
     def write(self, data: bytes | memoryview) -> None:
-        """See ``Draft``."""
         if self.raw.may_block(len(data)):
             self._run(self.raw.write, data)
         else:
             self.raw.write(data)
 
     def accept_etag(self, etag: str, sums: str) -> bool:
-        """See ``Draft``."""
         return self.raw.accept_etag(etag, sums)
 
     def discard(self) -> None:
-        """See ``Draft``."""
         self.raw.discard()
 
     def __repr__(self) -> str:

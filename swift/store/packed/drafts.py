@@ -37,7 +37,6 @@ class PackedDraft:
             self.file = make_file()
 
     def write(self, data: bytes | memoryview) -> None:
-        """See ``Draft``."""
         if self.file is not None:
             self.file.write(data)
             self.size = self.file.size
@@ -55,7 +54,6 @@ class PackedDraft:
             self._sums.update(data)
 
     def may_block(self, size_bytes: int) -> bool:
-        """See ``Draft``."""
         return self.file is not None or self.size + size_bytes > self._size_max
 
     def become_file(self) -> None:
@@ -79,13 +77,11 @@ class PackedDraft:
 
     @property
     def etag(self) -> str:
-        """See ``Draft``."""
         if self.file is not None:
             return self.file.etag
         return self._etag if self._md5 is None else self._md5.hexdigest()
 
     def accept_etag(self, etag: str, sums: str) -> bool:
-        """See ``Draft``."""
         if self.file is not None:
             return self.file.accept_etag(etag, sums)
         assert self._sums is not None
@@ -95,7 +91,6 @@ class PackedDraft:
         return True
 
     def discard(self) -> None:
-        """See ``Draft``."""
         self._pieces, self.size = [], 0
         file, self.file = self.file, None
         if file is not None:

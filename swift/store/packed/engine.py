@@ -58,7 +58,6 @@ class PackedStore:
 
     @property
     def capabilities(self) -> Capabilities:
-        """See ``ObjectStore``."""
         return _CAPABILITIES
 
     @property
@@ -68,7 +67,6 @@ class PackedStore:
 
     @property
     def maintenance(self) -> PackedMaintenance:
-        """See ``ObjectStore``."""
         return PackedMaintenance(self.devices)
 
     @property
@@ -165,11 +163,9 @@ class PackedStore:
     # --- reading -------------------------------------------------------------------------------------
 
     def stat(self, key: ObjectKey, options: ReadOptions) -> ObjectState:
-        """See ``ObjectStore``."""
         return self.devices.load(self.devices.place(key), options, open_data=False).state
 
     def open(self, key: ObjectKey, options: ReadOptions) -> StoredObject:
-        """See ``ObjectStore``."""
         place = self.devices.place(key)
         loaded = self.devices.load(place, options, open_data=True)
         give_up = self._quarantiner(place, loaded)
@@ -215,16 +211,13 @@ class PackedStore:
         return FiledEdit(place, load, partitions_of(place, next_part_power))
 
     def relink(self, key: ObjectKey, partition: str) -> None:
-        """See ``ObjectStore``."""
         place = self.devices.place(key)
         self.devices.partitions(key.device).link(place, int(partition))
 
     def reserve(self, key: ObjectKey, writer: Timestamp) -> FileReservation:
-        """See ``ObjectStore``."""
         return reserve(self.core.disk, self.core.clock, self.core.object_path(key), writer)
 
     def draft(self, key: ObjectKey, size: int | None, *, etag_follows: bool = False) -> PackedDraft:
-        """See ``ObjectStore``."""
         return new_draft(self.devices.place(key), size, etag_follows=etag_follows)
 
     # --- partitions ----------------------------------------------------------------------------------
@@ -253,20 +246,17 @@ class PackedStore:
             )
 
     def partitions(self, device: str, policy: Policy) -> list[str]:
-        """See ``ObjectStore``."""
         return [str(number) for number in self.devices.partitions(device).numbers(policy)]
 
     def inventory(
         self, device: str, partition: str, policy: Policy, suffixes: Iterable[str] | None = None
     ) -> Iterator[str]:
-        """See ``ObjectStore``."""
         return iter(self.devices.partitions(device).inventory(int(partition), policy, suffixes))
 
     @contextmanager
     def replication_lock(
         self, device: str, partition: str, policy: Policy, timeout_s: float, *, incoming: bool = True
     ) -> Iterator[None]:
-        """See ``ObjectStore``."""
         opened, number = self.devices.device(device), PARTITION_LOCKS + (policy.index << 32) + int(partition)
         if self.devices.partitions(device).row(int(partition), policy) is None:
             self.invalidate(device, partition, policy, ())

@@ -51,7 +51,6 @@ class PackedMaintenance:
         return self._devices.place(key)
 
     def find(self, location: Location, options: ReadOptions) -> Found:
-        """See ``Maintenance``."""
         place = self._place(location)
         for _ in range(TRIES):
             loaded = self._devices.load(place, options, open_data=False)
@@ -154,7 +153,6 @@ class PackedMaintenance:
         return AuditReport(found, None, len(body))
 
     def quarantine(self, location: Location, reason: str) -> None:
-        """See ``Maintenance``."""
         place = self._place(location)
         with place.device.holding(place.lock):
             entries = place.entries()
@@ -162,7 +160,6 @@ class PackedMaintenance:
                 quarantine(place, entries, reason)
 
     def purge(self, location: Location, synced: SyncedVersion) -> bool:
-        """See ``Maintenance``."""
         place = self._place(location)
         with place.device.holding(place.lock):
             entries = place.entries()
@@ -221,7 +218,6 @@ class PackedMaintenance:
         return gone if synced.keeps_metadata else metas + gone
 
     def remove_lone_metadata(self, locations: Sequence[Location]) -> None:
-        """See ``Maintenance``."""
         for location in locations:
             place = self._place(location)
             with place.device.holding(place.lock):
@@ -243,12 +239,10 @@ class PackedMaintenance:
         return False
 
     def change_token(self, device: str, partition: str, policy: Policy) -> str:
-        """See ``Maintenance``."""
         row = self._devices.partitions(device).row(int(partition), policy)
         return f"packed-{row.sequence:x}/packed" if row else ""
 
     def idle_s(self, device: str, partition: str, policy: Policy) -> float:
-        """See ``Maintenance``."""
         row = self._devices.partitions(device).row(int(partition), policy)
         if row is None:
             return math.inf
@@ -257,7 +251,6 @@ class PackedMaintenance:
         return idle_ns / 1e9 if idle_ns >= 0 else math.inf
 
     def confirm(self, device: str, partitions: Sequence[str], policy: Policy) -> None:
-        """See ``Maintenance``."""
         opened = self._devices.device(device)
         if opened.confirmation.confirm(policy.index, map(int, partitions)):
             self._devices.core.notice(
@@ -269,12 +262,10 @@ class PackedMaintenance:
         self._devices.device(device)
 
     def prepare(self, device: str, policy: Policy, before_s: float) -> list[str]:
-        """See ``Maintenance``."""
         self._devices.device(device)
         return self._files.prepare(device, policy, before_s)
 
     def remove_partition(self, device: str, partition: str, policy: Policy) -> bool:
-        """See ``Maintenance``."""
         partitions = self._devices.partitions(device)
         if any(partitions.objects(int(partition), policy)):
             return False

@@ -252,11 +252,9 @@ class PackedObject:
             yield body[begin : min(stop, begin + BLOCK_BYTES)]
 
     def pieces(self, start: int, stop: int) -> Iterator[bytes | FileBody]:
-        """See ``StoredObject``."""
         return self.blocks(start, stop)
 
     def close(self) -> None:
-        """See ``StoredObject``."""
         self._record = self._body = None
 
     def __repr__(self) -> str:
