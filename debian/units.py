@@ -7,26 +7,30 @@ import re
 import sys
 from pathlib import Path
 
-#: Unit, without its suffix and instance → package; others belong to the longest package name they begin with.
+#: Commands and units outside the package whose name theirs begins with.
 OTHERS = {
-    "swift": "swift",
+    "swift-aio": "swift-aio",
+    "swift-cache": "swift-object",
     "swift-cache-verify": "swift-object",
-    "swift-health-history": "swift",
+    "swift-container-deleter": "swift",
+    "swift-load": "swift-tools",
+    "swift-manage-shard-ranges": "swift-container",
+    "swift-plan": "swift-tools",
     "swift-recon-cron": "swift-object",
+    "swift-reconciler-enqueue": "swift-container",
     "swift-s3-lifecycle": "swift-proxy",
     "swift-s3-notifier": "swift-proxy",
+    "swift-usage": "swift-account",
 }
 PACKAGES = (
     *("swift-object-expirer", "swift-drive-audit", "swift-proxy"),
-    *("swift-account", "swift-container", "swift-object"),
+    *("swift-account", "swift-container", "swift-object", "swift"),
 )
 
 
 def package_of(name: str) -> str:
-    """Return the package of a unit."""
-    if name in OTHERS:
-        return OTHERS[name]
-    return next(package for package in PACKAGES if name.startswith(package))
+    """Return the package of a command or unit."""
+    return OTHERS.get(name) or next(package for package in PACKAGES if name.startswith(package))
 
 
 def main(source: Path, debian: Path) -> None:
@@ -42,4 +46,5 @@ def main(source: Path, debian: Path) -> None:
         (place / f"{name}{at}{suffix}").write_text(text)
 
 
-main(Path(sys.argv[1]), Path(sys.argv[2]))
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -214,11 +214,12 @@ def transport_of(
 ) -> Transport:
     """Return the connections to nodes of a server, with spans if its process has traces.
 
-    See ``HttpTransport`` for ``is_only_server``.
+    See ``ConnectionPool`` for ``is_only_server``.
     """
-    from swift.cluster.client import make_transport
+    from swift.cluster.exchange import HttpTransport
+    from swift.cluster.pool import ConnectionPool
 
-    transport = make_transport(telemetry.metrics, is_only_server)
+    transport = HttpTransport(ConnectionPool(telemetry.metrics, is_only_server=is_only_server))
     tracing = process_of(conf).tracing
     return transport if tracing is None else tracing.trace_exchanges(transport)
 
@@ -265,7 +266,8 @@ def daemon_context(conf: Conf, *, name: str) -> BackendContext:
 
     ``name`` is the daemon's, e.g. ``object-updater``. Raises ``ConfigError``.
     """
-    from swift.cluster.client import make_transport
+    from swift.cluster.exchange import HttpTransport
+    from swift.cluster.pool import ConnectionPool
 
     telemetry = telemetry_of(conf, name=name)
     cluster = cluster_of(conf)
@@ -278,7 +280,7 @@ def daemon_context(conf: Conf, *, name: str) -> BackendContext:
         limits=cluster.config.limits,
         policies=cluster.policies,
         telemetry=telemetry,
-        transport=make_transport(telemetry.metrics),
+        transport=HttpTransport(ConnectionPool(telemetry.metrics)),
         pools=DiskThreadPools(DAEMON_DISK_THREADS),
         ring_ip=storage.ring_ip or server.bind_ip,
         ring_port=server.bind_port,

@@ -1,11 +1,10 @@
-"""Entry point of every command: ``swift-aio`` is ``swift_aio`` here, which runs ``main`` of
-``swift.cli.aio``.
+"""Entry point of every command: that of ``swift-aio`` runs ``main`` of ``swift.cli.aio``.
 
 Each module of ``swift.cli`` is a command of its name; ``swift.cli.daemon`` is the commands of all daemons.
 
-A reader that has gone (``swift-recon --all | head``) ends a command at its next line, without a word and with
-the status of a program that SIGPIPE ended. The signal itself is not for us: it would also end commands for
-the closed connection of a node. Ctrl-C ends a command without a traceback, with the status of SIGINT.
+A closed output (``swift-recon --all | head``) ends a command at its next line, silently and with the status
+of a program that SIGPIPE ended. The signal itself is ignored: it would also end commands for the closed
+connection of a node. Ctrl-C ends a command without a traceback, with the status of SIGINT.
 """
 
 from __future__ import annotations

@@ -12,11 +12,13 @@ import math
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 from swift.account.broker import AccountBroker, AccountFacts, open_found
 from swift.account.reaping import ContainerReaper, RingPlacement
 from swift.base.entity import EntityPath
 from swift.base.errors import SwiftError
+from swift.base.pages import follow_pages
 from swift.cluster.rings import Rings
 from swift.config.kinds import SECONDS, integer
 from swift.config.schema import Settings, option
@@ -210,13 +212,16 @@ class ReaperPass(DatabasePassBase):
         work = AccountWork(info.account, RingPlacement(int(place.partition), nodes), index, now_s)
         self._log.info(f"Beginning pass on account {info.account}")
         self._counters.add("accounts")
-        marker, limit = "", PAGE_ROWS * len(nodes)
-        while rows := broker.listing(ListingQuery(limit, marker=marker, reserved=True)):
-            for row in rows:
-                if work.is_mine(row[0]):
-                    work.containers += 1
-                    yield ReapedContainer(work, EntityPath(info.account, row[0]))
-            marker = rows[-1][0]
+        limit = PAGE_ROWS * len(nodes)
+        pages = follow_pages(
+            lambda marker: broker.listing(ListingQuery(limit, marker=marker, reserved=True)),
+            "",
+            lambda row: row[0],
+        )
+        for name, *_ in chain.from_iterable(pages):
+            if work.is_mine(name):
+                work.containers += 1
+                yield ReapedContainer(work, EntityPath(info.account, name))
         work.is_planned = True
         self._end_of(work)
 

@@ -249,8 +249,8 @@ class ContainerReaper:
             self._log_error(f"{method} {path} at {node.replication_key}: status {reply.status}")
         return reply
 
-    def _log_error(self, what: str) -> None:
-        self._context.telemetry.log.error(f"ERROR {what}")
+    def _log_error(self, text: str) -> None:
+        self._context.telemetry.log.error(f"ERROR {text}")
 
 
 def _rows(reply: BackendResponse) -> list[dict[str, object]]:

@@ -54,7 +54,7 @@ def _device_counters(device: str) -> list[str]:
         words = line.split()
         if f"{words[0]}:{words[1]}" == device:
             return words[3:]
-    raise ConfigError(f"/proc/diskstats knows no device {device}")
+    raise ConfigError(f"/proc/diskstats has no device {device}")
 
 
 def limit_read_ahead(device: str) -> None:

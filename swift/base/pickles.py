@@ -25,7 +25,7 @@ class HeaderDict(dict[str, str]):
 def _codecs_encode(text: str, encoding: str = "latin1") -> bytes:
     """Return the only codec call that protocol 2 byte strings need."""
     if encoding not in ("latin1", "latin-1", "utf8", "utf-8"):
-        raise PickleRefused(f"pickle asks for codec {encoding!r}")
+        raise PickleRefused(f"pickle needs codec {encoding!r}")
     return text.encode(encoding)
 
 

@@ -123,7 +123,8 @@ class Timestamp:
     @property
     def internal(self) -> str:
         """The normal form, plus ``_%016x`` when there is an offset."""
-        return f"{self.normal}_{self.offset:016x}" if self.offset else self.normal
+        text = self._normal or self.normal
+        return f"{text}_{self.offset:016x}" if self.offset else text
 
     @property
     def short(self) -> str:

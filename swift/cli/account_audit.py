@@ -14,8 +14,9 @@ from functools import partial
 from swift import green
 from swift.base.entity import EntityPath
 from swift.base.errors import SwiftError
-from swift.cluster.client import make_transport
 from swift.cluster.direct import DirectClient, NodeTimeouts
+from swift.cluster.exchange import HttpTransport
+from swift.cluster.pool import ConnectionPool
 from swift.cluster.rings import Rings
 from swift.compose import cluster_of
 from swift.config.commandline import CommandLine
@@ -71,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         auditor = Auditor(
             cluster,
             Rings(args.ring_dir, cluster.policies),
-            DirectClient(make_transport(Registry()), "account-audit", TIMEOUTS),
+            DirectClient(HttpTransport(ConnectionPool(Registry())), "account-audit", TIMEOUTS),
             deep=args.deep,
             say=lambda text: print(text, flush=True) if is_text else None,
             tell_bad=lambda path: bad.update({path: None}),

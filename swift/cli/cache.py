@@ -192,7 +192,7 @@ def dump(node: CacheNode, args: argparse.Namespace) -> Output:
         wanted = hasher.hexdigest(account, container, name).encode()
         paths = [path for path in entries.paths() if path.endswith(wanted)]
     else:
-        raise CacheUnusable("say ACCOUNT/CONTAINER/OBJECT or the path of a hash directory")
+        raise CacheUnusable("write ACCOUNT/CONTAINER/OBJECT or the path of a hash directory")
     known = [(path, entries.find(path)) for path in paths]
     return {"entries": [_entry_output(path, found, entries) for path, found in known if found is not None]}
 
@@ -284,7 +284,7 @@ def make_parser() -> argparse.ArgumentParser:
     each.add_argument("device")
     each = verbs.add_parser(
         "verify",
-        help="compare what is believed with the disk; exit 2 for differences",
+        help="compare the tier with the disk; exit 2 for differences",
         epilog="example: swift-cache verify",
     )
     each.add_argument("--device", default="", help="only this one")

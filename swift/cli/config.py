@@ -184,7 +184,7 @@ def _units(args: argparse.Namespace) -> int:
         units = " ".join(Path(change.partition(": ")[0]).parent.name.removesuffix(".d") for change in changes)
         print(f"Then run: systemctl daemon-reload && systemctl try-restart {units}")
     else:
-        print("The units may write where the configuration says; nothing was changed.")
+        print("The units may write to all configured directories; nothing was changed.")
     return 0
 
 
@@ -204,7 +204,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--units",
         action="store_true",
-        help="let the units of systemd write where the configuration says, by drop-ins of theirs",
+        help="let the units of systemd write to the configured directories, by drop-ins",
     )
     parser.add_argument(
         "--unit-dir", default=UNIT_DIR, help="directory for the drop-ins of --units (%(default)s)"

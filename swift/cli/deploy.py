@@ -60,7 +60,7 @@ def make_parser() -> argparse.ArgumentParser:
         "--proxy", action="append", default=[], metavar="ADDRESS", help="address of a proxy; once for each"
     )
     plan = verbs.add_parser("plan", help="show what apply would change; nothing is changed")
-    apply = verbs.add_parser("apply", help="change rings, files and units to what the inventory says")
+    apply = verbs.add_parser("apply", help="change rings, files and units to match the inventory")
     check = verbs.add_parser("check", help="report what differs from the inventory; nothing is changed")
     for verb in (plan, apply, check):
         verb.add_argument("inventory", help="inventory of the cluster")
@@ -143,7 +143,7 @@ def _check(deployment: Deployment, args: argparse.Namespace) -> int:
     if args.format == "json":
         print(json.dumps({"drift": found, **plan.as_json()}, indent=2))
     else:
-        print("\n".join(found or ["all hosts are as the inventory says"]))
+        print("\n".join(found or ["all hosts match the inventory"]))
     return EXIT_DIFFERENT if found else EXIT_OK
 
 

@@ -19,8 +19,9 @@ from swift.base.entity import EntityPath
 from swift.base.errors import SwiftError
 from swift.base.hashing import PathHasher
 from swift.cli.dispersion_populate import DispersionClient
-from swift.cluster.client import make_transport
 from swift.cluster.direct import DirectClient
+from swift.cluster.exchange import HttpTransport
+from swift.cluster.pool import ConnectionPool
 from swift.cluster.rings import Rings
 from swift.cluster.transport import TransportError
 from swift.config.commandline import CommandLine
@@ -101,7 +102,7 @@ class DispersionReporter:
     """Asks every primary of an entity whether it has its copy."""
 
     def __init__(self, settings: DispersionSettings, *, debug: bool, partitions: bool):
-        self._client = DirectClient(make_transport(Registry()), "dispersion-report", settings)
+        self._client = DirectClient(HttpTransport(ConnectionPool(Registry())), "dispersion-report", settings)
         self._retries = settings.retries
         self._places = green.Semaphore(settings.concurrency)
         self._debug = debug

@@ -121,7 +121,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = CommandLine(
         prog="swift-get-nodes",
         usage="swift-get-nodes [options] (<ring> | -P <policy>) (<account> [<container> [<object>]] | -p N)",
-        description="Tell where an account, container, object or partition lies.",
+        description="Show where an account, container, object or partition is stored.",
         epilog="example: swift-get-nodes -P gold AUTH_test/photos/cat.jpg",
     )
     parser.add_argument(

@@ -444,7 +444,7 @@ def make_parser() -> argparse.ArgumentParser:
     """Return the command line."""
     parser = CommandLine(
         prog="swift-manage-shard-ranges",
-        description="Look at the shards of a container database, and say by hand how it is to be split.",
+        description="Show the shards of a container database, and change them by hand.",
         epilog="example: swift-manage-shard-ranges HASH.db find_and_replace 500000 --enable",
     )
     add = parser.add_argument

@@ -242,7 +242,7 @@ def make_parser() -> argparse.ArgumentParser:
     """Return the command line."""
     parser = CommandLine(
         prog="swift-object-info",
-        description="Tell what a file of an object says, and where the object belongs.",
+        description="Show the metadata of an object's file, and where the object belongs.",
         epilog="examples:\n"
         "  swift-object-info /srv/node/sdb1/objects/11/788/b6c6…2788/1795228430.52472.data\n"
         "  swift-object-info sdb1 AUTH_test/photos/cat.jpg",

@@ -64,7 +64,7 @@ def make_parser() -> argparse.ArgumentParser:
     """Return the command line."""
     parser = CommandLine(
         prog="swift-orphans",
-        description="List, and perhaps end, processes of this software that no pid file knows.",
+        description="List, and perhaps end, processes of this software that no pid file names.",
         epilog="example: swift-orphans -a 2 -k TERM",
     )
     parser.add_argument(

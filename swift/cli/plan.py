@@ -77,7 +77,7 @@ def _change(args: argparse.Namespace) -> moves.Change:
     if args.weight is not None:
         name, _, weight = args.weight.partition("=")
         if not name.isdecimal():
-            raise PlanError(f"--weight {args.weight}: say ID=WEIGHT")
+            raise PlanError(f"--weight {args.weight}: write ID=WEIGHT")
         return moves.set_weight(int(name), _parse_float(weight, f"--weight {args.weight}"))
     value, _, weight = args.add_device.rpartition("=")
     try:

@@ -190,7 +190,7 @@ class Quarantine:
         Raises ``QuarantineRefused`` with what is wrong, ``SwiftError`` and OSError.
         """
         if not entry.hash:
-            raise QuarantineRefused("it is no hash directory; nothing says where it belongs")
+            raise QuarantineRefused("not a hash directory; its original place is unknown")
         if entry.kind in DATABASES:
             return self._verify_database(entry, DATABASES[entry.kind])
         restorer, location = self._object(entry)
@@ -377,7 +377,7 @@ def make_parser() -> argparse.ArgumentParser:
     """Return the command line."""
     parser = CommandLine(
         prog=NAME,
-        description="List what was moved away as damaged, say why, restore what is sound, remove the rest.",
+        description="List what was quarantined and why, restore what is sound, remove the rest.",
         epilog="examples:\n"
         "  swift-quarantine list --kind objects\n"
         "  swift-quarantine why /srv/node/sdb1/quarantined/objects/b6c6…2788\n"

@@ -66,7 +66,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("--swift-versions", action="store_true", help="releases")
     add("--top", type=int, default=0, metavar="COUNT", help="with -d: the COUNT fullest devices")
     add("--lowest", type=int, default=0, metavar="COUNT", help="with -d: the COUNT emptiest devices")
-    add("--all", action="store_true", help="all checks that the server type knows")
+    add("--all", action="store_true", help="all checks of the server type")
     add("--region", type=int, help="only servers of this region")
     add("-z", "--zone", type=int, help="only servers of this zone")
     add(

@@ -85,7 +85,7 @@ def make_parser() -> argparse.ArgumentParser:
     """Return the command line."""
     parser = CommandLine(
         prog="swift-recon-cron",
-        description="Count the container updates that wait, for recon to tell; run it every few minutes.",
+        description="Count the pending container updates for recon; run it every few minutes.",
         epilog="example: swift-recon-cron /etc/swift/object-server.conf",
     )
     parser.add_argument("config", nargs="?", help="configuration of the object server")

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from swift.base.entity import BadPath, EntityPath, quote_path, split_path
 from swift.base.errors import SwiftError
 from swift.base.timestamp import InvalidTimestamp, Timestamp
-from swift.cluster.client import make_transport
 from swift.cluster.direct import DirectClient, NodeTimeouts, has_majority
+from swift.cluster.exchange import HttpTransport
+from swift.cluster.pool import ConnectionPool
 from swift.cluster.rings import Rings
 from swift.compose import Cluster, cluster_of
 from swift.config.commandline import CommandLine
@@ -103,7 +104,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         cluster = cluster_of({"swift_dir": args.swift_dir})
         row, path = _row(args, cluster)
         rings = Rings(args.swift_dir, cluster.policies)
-        client = DirectClient(make_transport(Registry()), "reconciler-enqueue", TIMEOUTS)
+        client = DirectClient(HttpTransport(ConnectionPool(Registry())), "reconciler-enqueue", TIMEOUTS)
         print(enqueue(cluster, rings, client, row, path, force=args.force))
     except CannotEnqueue as error:
         print(f"ERROR: {error}", file=sys.stderr)

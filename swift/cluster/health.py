@@ -27,7 +27,13 @@ from typing import NamedTuple
 from swift.base.clock import Clock
 from swift.cluster.transport import Destination
 from swift.ring.device import Device, address
+from swift.telemetry.events import Event
 from swift.telemetry.statsd import Statsd
+
+_LIMITED = Event(
+    "error_limiter.{change}",
+    "Avoided nodes: `incremented_limit`, `forced_limit`, `is_limited`; `is_silent`: unresponsive.",
+)
 
 #: A node without any response for so long is unresponsive; a disk that seeks takes a second now and then.
 UNRESPONSIVE_S = 2.0
@@ -264,7 +270,7 @@ class NodeHealth:
 
     def _count(self, name: str) -> None:
         if self._statsd is not None:
-            self._statsd.increment(f"error_limiter.{name}")
+            _LIMITED.count(self._statsd, change=name)
 
     def __repr__(self) -> str:
         states = {

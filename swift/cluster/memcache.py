@@ -20,8 +20,12 @@ from swift.cluster.health import NodeHealth
 from swift.cluster.hosts import resolve
 from swift.config.kinds import COUNT, SECONDS, integer
 from swift.config.schema import Settings, option
+from swift.telemetry.events import Event
 from swift.telemetry.telemetry import Telemetry
 from swift.wire.memcache import ServerRing, decode_value, expiry, get_command, set_command, wire_key
+
+_TIMING = Event("memcached.{verb}.timing", "Duration of a request to memcached.")
+_FAILED = Event("memcached.{verb}.errors.timing", "Duration of a request to memcached that failed.")
 
 #: Seconds between probes of a server that is avoided.
 PROBE_S = 1.0
@@ -282,7 +286,7 @@ class MemcacheRing:
                 result = server.run(command)
                 server.record_success()
                 self._health.responded(name)
-                statsd.timing(f"memcached.{verb}.timing", time.monotonic() - started)
+                _TIMING.time(statsd, time.monotonic() - started, verb=verb)
                 return result
             except (OSError, green.DeadlineExceeded, ValueError) as error:
                 server.failed()
@@ -290,7 +294,7 @@ class MemcacheRing:
                 if not isinstance(error, green.DeadlineExceeded):
                     self._health.responded(name)
                     reason = str(error) or type(error).__name__
-                statsd.timing(f"memcached.{verb}.errors.timing", time.monotonic() - started)
+                _FAILED.time(statsd, time.monotonic() - started, verb=verb)
                 self._telemetry.log.error(f"error talking to memcached {name}: {reason}")
         if must:
             raise MemcacheError(f"no memcached server responded to {verb}")
@@ -323,7 +327,7 @@ def _run_simple(connection: _Connection, deadline: float, command: bytes, expect
     connection.send(command, deadline)
     answer = connection.line(deadline)
     if expected and answer != expected:
-        raise ValueError(f"memcached says {answer[:64]!r}")
+        raise ValueError(f"unexpected response of memcached: {answer[:64]!r}")
     return True
 
 
@@ -333,7 +337,7 @@ def _read_values(connection: _Connection, deadline: float, hashed: Sequence[str]
     while (line := connection.line(deadline)) != b"END":
         word, key, flags, size = line.split()[:4]
         if word != b"VALUE":
-            raise ValueError(f"memcached says {line[:64]!r}")
+            raise ValueError(f"unexpected response of memcached: {line[:64]!r}")
         data = connection.exactly(int(size) + 2, deadline)[:-2]
         value = decode_value(int(flags), data)
         if value is not None:

@@ -25,8 +25,9 @@ from urllib.parse import SplitResult
 
 from swift import green
 from swift.base.errors import SwiftError
-from swift.cluster.client import HttpTransport, start_tls
+from swift.cluster.exchange import HttpTransport
 from swift.cluster.hosts import resolve_all
+from swift.cluster.pool import ConnectionPool, start_tls
 from swift.cluster.rings import Rings
 from swift.cluster.transport import (
     BackendResponse,
@@ -177,7 +178,7 @@ class Outbound:
         self._own = own
         self._connect = connect or _connect
         # Connections are used once.
-        self._transport = HttpTransport(Registry(), per_address_max=0)
+        self._transport = HttpTransport(ConnectionPool(Registry(), per_address_max=0))
 
     @classmethod
     def of_rings(cls, rings: Rings) -> Outbound:

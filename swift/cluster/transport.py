@@ -1,6 +1,6 @@
 """The Transport seam: requests from one server to another, and their responses, as values.
 
-Everything that sends a request to a node takes a ``Transport``; the real one is ``cluster.client``
+Everything that sends a request to a node takes a ``Transport``; the real one is ``cluster.exchange``
 (pooled keep-alive connections), a simulation passes one that calls services in memory. A ``NodeRequest`` is
 responded to by a ``BackendResponse``; errors are ``TransportError`` only, and their meaning (next node, error
 limiting) is up to the caller. There is one verb for each kind of sending: ``request`` for a complete body and

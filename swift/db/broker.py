@@ -23,8 +23,8 @@ FRESH        the directory has been at rest since the files were   rows may be p
              opened                                                putting them looks again
 ===========  ====================================================  =========================================
 
-Each look notes what it ``saw``, and opening notes which files; the state follows. Pending rows are known
-beside it: None when there was no look since the last ``ask_anew``.
+Each check notes what it ``saw``, and opening notes which files; the state follows. ``has_pending`` is beside
+it: None when there was no check since the last ``refresh``.
 """
 
 from __future__ import annotations

@@ -96,10 +96,11 @@ class DeviceReplication:
 
     def _quarantine(self, place: DatabasePath, why: DatabaseBroken) -> None:
         note = partial(self._replication.context.telemetry.faults.note, self._device)
-        if quarantine_and_log(
-            self._disk, place, why, tell=lambda text: self._log.error(f"ERROR {text}"), note=note
-        ):
+        if quarantine_and_log(self._disk, place, why, tell=self._log_error, note=note):
             self.quarantined.add(self._replication.ring.view().partition_of(bytes.fromhex(place.name_hash)))
+
+    def _log_error(self, text: str) -> None:
+        self._log.error(f"ERROR {text}")
 
     # --- where does it belong ----------------------------------------------------------------------
 

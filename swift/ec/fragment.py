@@ -55,7 +55,6 @@ def check_fragment(fragment: bytes) -> FragmentHeader:
     header = FragmentHeader.parse(fragment)
     if len(fragment) != HEADER_BYTES + header.payload_size:
         raise BadFragment(
-            f"fragment {header.index} has {len(fragment)} bytes, its header says "
-            f"{HEADER_BYTES + header.payload_size}"
+            f"fragment {header.index} has {len(fragment)} bytes, not {HEADER_BYTES + header.payload_size}"
         )
     return header

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from urllib.parse import quote
 
@@ -21,6 +21,7 @@ from swift import green
 from swift.base.documents import JsonObject
 from swift.base.entity import EntityPath
 from swift.base.errors import SwiftError
+from swift.base.pages import follow_pages
 from swift.gateway.subrequest import Forward, open_response
 from swift.http import environkeys, fields
 from swift.http.body import BodyError, BytesBody, RequestBody
@@ -212,15 +213,35 @@ class InternalClient:
         ``limits`` are text: ``marker``, ``end_marker``, ``prefix``, ``delimiter``. Rows that come while it is
         read may be in it or not.
         """
-        marker = limits.pop("marker", "")
-        while rows := self._page(path, {**limits, "marker": marker}):
+        for rows in self.pages(path, size=0, versions=False, **limits):
             yield from rows
-            marker = rows[-1].get("name") or rows[-1]["subdir"]
+
+    def pages(
+        self, path: EntityPath, *, size: int = 0, versions: bool = False, **limits: str
+    ) -> Iterator[Sequence[JsonObject]]:
+        """Yield the pages of a listing, of ``size`` rows or of as many as a server lists; see ``listing``.
+
+        ``versions``: also the versions of objects, by the right to find archived ones.
+        """
+        wanted = {"limit": str(size or ""), "versions": "true" if versions else ""}
+
+        def read(position: tuple[str, str]) -> list[JsonObject]:
+            marker, version = position
+            return self._page(path, {**wanted, **limits, "marker": marker, "version_marker": version})
+
+        def position_of(row: JsonObject) -> tuple[str, str]:
+            name = row.get("name") or row["subdir"]
+            return str(name), str(row.get("version_id", "null")) if versions else ""
+
+        return follow_pages(read, (limits.get("marker", ""), ""), position_of)
 
     def _page(self, path: EntityPath, limits: Mapping[str, str]) -> list[JsonObject]:
-        wanted = {"format": "json", **{name: text for name, text in limits.items() if text}}
-        query = "&".join(f"{name}={quote(text, safe='')}" for name, text in wanted.items())
-        with self.request("GET", path, query=query, accept=(2, 404)) as response:
+        query = "format=json"
+        for name, text in limits.items():
+            if text:
+                query += f"&{name}={quote(text, safe='', errors='surrogateescape')}"
+        headers = {fields.BACKEND_FIND_ARCHIVED_NULL: "true"} if limits["versions"] else {}
+        with self.request("GET", path, headers, query=query, accept=(2, 404)) as response:
             if response.status != 200:
                 return []
             try:

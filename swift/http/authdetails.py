@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 
 class AuthDetails(TypedDict):
@@ -18,3 +18,5 @@ class AuthDetails(TypedDict):
     alternative_strings_to_sign: tuple[bytes, ...]
     #: True if the signature is the one of this secret.
     check_signature: Callable[[str], bool]
+    #: The signer that a filter has found, for later requests with the same details.
+    signer: NotRequired[object]

@@ -19,6 +19,8 @@ _CONDITIONAL_HEADERS = ("if-none-match", "if-match", "if-modified-since", "if-un
 
 def parse_http_date(text: str) -> int | None:
     """Return the Unix seconds of an HTTP date; None when it is malformed and so must be ignored."""
+    if not text:
+        return None
     try:
         moment = parsedate_to_datetime(text)
         return int(moment.timestamp())

@@ -38,7 +38,7 @@ def _is_header(key: str) -> bool:
 def environ_entries(request: Request) -> WSGIEnvironment:
     """Return the parts of a request that foreign software may change through the environ.
 
-    Headers with an underscore have no place there: ``X_Backend_A`` would come back as ``X-Backend-A``.
+    Headers with an underscore in their name are left out: they would come back with a hyphen.
     """
     entries = {
         "REQUEST_METHOD": request.method,

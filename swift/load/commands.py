@@ -141,7 +141,7 @@ def _endpoint(args: argparse.Namespace) -> LoadEndpoint:
     elif args.auth and args.user and args.key:
         found = log_in(args.auth, args.user, args.key, args.cacert)
     else:
-        raise EndpointRefused("say where: --auth with --user and --key, --storage-url, or --s3")
+        raise EndpointRefused("name the cluster: --auth with --user and --key, --storage-url, or --s3")
     status, _headers, _body = request_once(
         found.url, "HEAD", {"X-Auth-Token": found.token}, cacert=args.cacert
     )

@@ -194,7 +194,7 @@ class _Converter:
         """Convert an init or prepare work."""
         made, config = self._converted, self._config(work)
         if config.containers is None:
-            raise self._fail(work, f"{kind} says which containers")
+            raise self._fail(work, f"{kind} needs containers")
         if kind == "init":
             if made.containers is not None:
                 raise self._fail(work, "containers are made by one init")
@@ -205,7 +205,7 @@ class _Converter:
             if made.objects is not None:
                 raise self._fail(work, "objects are prepared by one prepare")
             if config.objects is None or not config.sizes:
-                raise self._fail(work, "prepare says which objects, and their sizes")
+                raise self._fail(work, "prepare needs objects and sizes")
             made.objects, made.sizes = config.objects, config.sizes
         made.phases.append(f'[[phase]]\nkind = "{kind}"\nclients = {clients}')
 
@@ -266,7 +266,7 @@ class _Converter:
         if prepared is None:
             raise self._fail(element, "it reads, and nothing was prepared")
         if read is None:
-            raise self._fail(element, "it does not say which objects it reads")
+            raise self._fail(element, "a read needs objects")
         if not prepared.covers(read):
             raise self._fail(element, "it reads objects that were not prepared")
         if read.first != prepared.first:
@@ -284,7 +284,7 @@ class _Converter:
         if "put" in found:
             _ratio, config, element = found["put"]
             if config.objects is None or not config.sizes:
-                raise self._fail(element, "a write says which objects, and their sizes")
+                raise self._fail(element, "a write needs objects and sizes")
             if prepared is None or not prepared.overlaps(config.objects):
                 if how == "sequential":
                     raise self._fail(element, "new objects beside reads in sequence cannot be expressed")

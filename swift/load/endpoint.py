@@ -12,8 +12,9 @@ from dataclasses import asdict, dataclass
 from urllib.parse import urlsplit
 
 from swift.base.errors import InvalidValue, SwiftError
-from swift.cluster.client import HttpTransport
+from swift.cluster.exchange import HttpTransport
 from swift.cluster.outbound import Outbound, OutboundRefused, Trust
+from swift.cluster.pool import ConnectionPool
 from swift.cluster.transport import TransportError
 from swift.telemetry.metrics import Registry
 from swift.wire import keystone
@@ -119,7 +120,7 @@ def _log_in_v3(auth_url: str, user: str, key: str, cacert: str) -> LoadEndpoint:
         storage_url = keystone.storage_url_in(body)
         return LoadEndpoint(validate_url(storage_url), headers["x-subject-token"], cacert=cacert)
     except (InvalidValue, KeyError):
-        raise EndpointRefused(f"{url} knows no public object-store for {user}")
+        raise EndpointRefused(f"{url} has no public object-store for {user}")
 
 
 def request_once(
@@ -143,4 +144,4 @@ def request_once(
 def transport_for(endpoint: LoadEndpoint) -> HttpTransport:
     """Return the servers' own client, which encrypts its connections to an https endpoint."""
     tls = tls_context(endpoint.cacert) if endpoint.is_tls else None
-    return HttpTransport(Registry(), per_address_max=CONNECTIONS, tls=tls)
+    return HttpTransport(ConnectionPool(Registry(), per_address_max=CONNECTIONS, tls=tls))

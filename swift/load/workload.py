@@ -211,7 +211,7 @@ def _phase(reader: _FieldReader, table: Table, where: str) -> Phase:
     reader.check_all_known(table, where)
     if kind == "main":
         if not made.mix:
-            raise reader.fail(where, "mix", "a main phase says what it mixes, e.g. {get = 90, put = 10}")
+            raise reader.fail(where, "mix", "a main phase needs a mix, e.g. {get = 90, put = 10}")
         if made.seconds is None and made.operations is None:
             raise reader.fail(where, "seconds", "a main phase ends after seconds or operations")
     elif made.mix:

@@ -19,7 +19,7 @@ Deadlines are absolute ``time.monotonic()`` seconds. One sweep serves the deadli
 deadline costs a dictionary entry instead of a timer.
 
 Implementations: ``swift.loop.epoll`` and the classes in ``swift.green``. Suite:
-``test/contract/test_loop.py``.
+``test/contract/loop``.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Loop(ABC):
         """Suspend the caller until one of the epoll ``events`` happens on ``fd``.
 
         A wake-up may be stale: callers try their system call again. Raises ``DeadlineExceeded``, and
-        RuntimeError when another green thread waits for the same descriptor and direction.
+        RuntimeError when another green thread waits for the same descriptor.
         """
 
     @abstractmethod

@@ -49,6 +49,15 @@ def is_request_referrer_allowed(request: Request, rules: list[str]) -> bool:
     return is_referrer_allowed(request.headers.get("referer"), rules)
 
 
+def respond_to_identity_question(request: Request) -> Response | None:
+    """Return the response to an OPTIONS request by which s3api asks who signed; None for other requests.
+
+    The caller is in the environment of the request by then.
+    """
+    is_question = request.method == "OPTIONS" and environkeys.S3_AUTH_DETAILS in request.env
+    return Response(200) if is_question else None
+
+
 def unauthorized_response(request: Request, realm: str | None = None) -> Response:
     """Return a 401 with the challenge of public-api.md §3.
 

@@ -23,8 +23,11 @@ from swift.http.request import Request
 from swift.http.response import Response, error_response
 from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.platform.regularfiles import FileIdentity, file_identity
+from swift.telemetry.events import Event
 from swift.telemetry.telemetry import Telemetry
 from swift.wire import rowbatch
+
+_REJECTED = Event("backend.ratelimit", "Requests rejected by backend_ratelimit.")
 
 METHODS = ("get", "head", "put", "post", "delete", "update", "replicate")
 #: Limits that count the rows of batches.
@@ -129,7 +132,7 @@ class BackendRatelimit(Filter):
         }
         buffer_s = settings.requests_per_device_rate_buffer
         if limits and not self._device_limiter.allow(segments[1], limits, buffer_s, self._clock.monotonic()):
-            self._telemetry.statsd.increment("backend.ratelimit")
+            _REJECTED.count(self._telemetry.statsd)
             return error_response(529)
         return self.forward(request)
 

@@ -126,5 +126,5 @@ FILTER = FilterDeclaration(
     lambda app, settings, _services: CnameLookup(app, settings, dns_lookup(settings.nameservers)),
     position=70,
     info=lambda settings: {"lookup_depth": settings.lookup_depth},
-    left_of={"domain_remap": "aliases must be ours before they name accounts"},
+    left_of={"domain_remap": "domain_remap reads the host that cname_lookup finds"},
 )

@@ -63,7 +63,7 @@ FILTER = FilterDeclaration(
     section="container-quotas",
     info=lambda _settings: {},
     right_of={
-        "tempauth": "the user would not be authorized yet",
-        "keystoneauth": "the user would not be authorized yet",
+        "tempauth": "tempauth authorizes the user",
+        "keystoneauth": "keystoneauth authorizes the user",
     },
 )

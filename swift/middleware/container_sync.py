@@ -132,7 +132,7 @@ FILTER = FilterDeclaration(
     position=80,
     default=True,
     left_of={
-        "tempauth": "what it lets in would be refused",
-        "keystoneauth": "what it lets in would be refused",
+        "tempauth": "container_sync authorizes requests of other clusters",
+        "keystoneauth": "container_sync authorizes requests of other clusters",
     },
 )

@@ -330,5 +330,5 @@ FILTER = FilterDeclaration(
         *("staticweb", "tempauth", "keystoneauth"),
         *("catch_errors", "gatekeeper", "proxy_logging"),
     ),
-    left_of={"encryption": "it would read and write what is encrypted"},
+    left_of={"encryption": "its own requests must pass through encryption"},
 )

@@ -90,5 +90,5 @@ FILTER = FilterDeclaration(
     lambda app, settings, _services: DomainRemap(app, settings),
     position=75,
     info=lambda settings: {"default_reseller_prefix": settings.default_reseller_prefix or None},
-    left_of={"tempurl": "links are signed for paths, not for hosts"},
+    left_of={"tempurl": "links are signed for paths"},
 )

@@ -66,10 +66,10 @@ FILTER = FilterDeclaration(
     default=True,
     required_after=("catch_errors",),
     left_of={
-        "tempauth": "clients could send what only filters may say",
-        "keystoneauth": "clients could send what only filters may say",
-        "encryption": "clients could see and set what is needed to decrypt",
-        "s3api": "clients could say what only it may say",
-        "container_sync": "clients could choose timestamps",
+        "tempauth": "gatekeeper removes internal headers of clients",
+        "keystoneauth": "gatekeeper removes internal headers of clients",
+        "encryption": "gatekeeper removes internal headers of clients",
+        "s3api": "gatekeeper removes internal headers of clients",
+        "container_sync": "gatekeeper removes timestamps of clients",
     },
 )

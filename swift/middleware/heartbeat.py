@@ -90,7 +90,7 @@ class Heartbeat(ResponseBody):
             return
 
     def close(self) -> None:
-        """See ``ResponseBody``."""
+        """Report that the body was not read."""
         on_unread, self._on_unread = self._on_unread, None
         if on_unread is not None:
             on_unread()

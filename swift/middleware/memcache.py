@@ -61,9 +61,9 @@ FILTER = FilterDeclaration(
     default=True,
     section="cache",
     left_of={
-        "tempauth": "tokens are kept in the cache",
-        "keystoneauth": "tokens are kept in the cache",
-        "ratelimit": "rates are counted in the cache",
-        "admission": "proxies tell each other there what they use",
+        "tempauth": "tokens are cached",
+        "keystoneauth": "tokens are cached",
+        "ratelimit": "requests are counted in the cache",
+        "admission": "proxies exchange their usage in the cache",
     },
 )

@@ -28,8 +28,31 @@ from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.telemetry.accesslog import MONTHS, AccessLog
+from swift.telemetry.events import Event, LabelledEvent
 from swift.telemetry.logtemplate import Anonymizer, LogTemplate, TemplateFields, Values, with_txid
+from swift.telemetry.metrics import HistogramMetric
 from swift.telemetry.telemetry import Telemetry
+
+_TIMING = Event("{prefix}.timing", "Duration of a request; the prefix is `type.method.status`.")
+_FIRST_BYTE = Event("{prefix}.first-byte.timing", "Time to the first byte of a GET's response.")
+_TRANSFERRED = Event("{prefix}.xfer", "Bytes of a request and its response.")
+_LABELS = ("account", "api", "container", "method", "policy", "resource", "status")
+_LABELLED_TTFB = LabelledEvent(
+    "swift_proxy_server_request_ttfb", "Time to the first byte of a GET's response.", _LABELS
+)
+_LABELLED_TIMING = LabelledEvent("swift_proxy_server_request_timing", "Duration of a request.", _LABELS)
+_LABELLED_RECEIVED = LabelledEvent(
+    "swift_proxy_server_request_body_bytes", "Bytes of requests' bodies.", _LABELS
+)
+_LABELLED_SENT = LabelledEvent(
+    "swift_proxy_server_response_body_bytes", "Bytes of responses' bodies.", _LABELS
+)
+
+_SECONDS = HistogramMetric(
+    "swift_proxy_request_seconds",
+    "Time from a request to the end of its response.",
+    ("type", "method", "status", "api"),
+)
 
 _needs_no_quoting = re.compile(r"[A-Za-z0-9_.~/-]*\Z").match
 #: Query parameters that are secrets.
@@ -244,21 +267,16 @@ class ProxyLogging(Filter):
         key = (name, method, status, api)
         histogram = self._histograms.get(key)
         if histogram is None:
-            histogram = self._histograms[key] = self._metrics.histogram(
-                "swift_proxy_request_seconds",
-                "Time from a request to the end of its response.",
-                type=name,
-                method=method,
-                status=str(status),
-                api=api,
+            histogram = self._histograms[key] = _SECONDS.of(
+                self._metrics, type=name, method=method, status=str(status), api=api
             )
         return histogram
 
     def _send_statsd(self, prefix: str, method: str, exchange: _Exchange) -> None:
-        self._statsd.timing(f"{prefix}.timing", exchange.ended_s - exchange.started_s)
+        _TIMING.time(self._statsd, exchange.ended_s - exchange.started_s, prefix=prefix)
         if method == "GET" and exchange.first_byte_s is not None:
-            self._statsd.timing(f"{prefix}.first-byte.timing", exchange.first_byte_s - exchange.started_s)
-        self._statsd.increment(f"{prefix}.xfer", exchange.received_bytes + exchange.sent_bytes)
+            _FIRST_BYTE.time(self._statsd, exchange.first_byte_s - exchange.started_s, prefix=prefix)
+        _TRANSFERRED.count(self._statsd, exchange.received_bytes + exchange.sent_bytes, prefix=prefix)
 
     def _send_labelled_statsd(self, method: str, exchange: _Exchange) -> None:
         """Send the metrics of a request under labels (spec: proxy.md §17)."""
@@ -278,10 +296,10 @@ class ProxyLogging(Filter):
         seconds = exchange.ended_s - exchange.started_s
         if method == "GET" and exchange.first_byte_s is not None:
             ttfb = exchange.first_byte_s - exchange.started_s
-            statsd.timing_labelled("swift_proxy_server_request_ttfb", labels, ttfb)
-        statsd.timing_labelled("swift_proxy_server_request_timing", labels, seconds)
-        statsd.increment_labelled("swift_proxy_server_request_body_bytes", labels, exchange.received_bytes)
-        statsd.increment_labelled("swift_proxy_server_response_body_bytes", labels, exchange.sent_bytes)
+            _LABELLED_TTFB.time(statsd, labels, ttfb)
+        _LABELLED_TIMING.time(statsd, labels, seconds)
+        _LABELLED_RECEIVED.count(statsd, labels, exchange.received_bytes)
+        _LABELLED_SENT.count(statsd, labels, exchange.sent_bytes)
 
     def _format_line(self, exchange: _Exchange) -> str:
         request, method = exchange.request, exchange.method

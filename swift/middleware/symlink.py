@@ -357,5 +357,5 @@ FILTER = FilterDeclaration(
     position=260,
     default=True,
     info=lambda settings: {"symloop_max": settings.symloop_max, "static_links": True},
-    left_of={"encryption": "it would read and write what is encrypted"},
+    left_of={"encryption": "its own requests must pass through encryption"},
 )

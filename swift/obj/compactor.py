@@ -24,6 +24,17 @@ from swift.runtime.selection import Selection
 from swift.store.errors import Damaged
 from swift.store.packed.space import SpaceHandle, SpaceUse, VolumeSpace
 from swift.store.registry import StoreRegistry, is_packed
+from swift.telemetry.metrics import GaugeMetric
+
+_VOLUMES = GaugeMetric("swift_packed_volumes", "Volumes of a device.", ("device",))
+_LIVE = GaugeMetric("swift_packed_live_bytes", "Bytes of live records in volumes, roughly.", ("device",))
+_DEAD = GaugeMetric("swift_packed_dead_bytes", "Bytes in volumes that compaction would return.", ("device",))
+_INDEX = GaugeMetric("swift_packed_index_bytes", "Size of the index of a device.", ("device",))
+_LOST = GaugeMetric(
+    "swift_packed_lost_bytes",
+    "Bytes of volumes whose records could not be indexed: damaged or unreadable.",
+    ("device",),
+)
 
 NAME = "object-compactor"
 #: Holes are made in a volume when so much of it, per cent, could become holes since the last time.
@@ -124,21 +135,11 @@ class ObjectCompactor(DeviceTask):
         spaces = self._spaces(passed)
         metrics = self.context.telemetry.metrics
         for device, use in spaces.items():
-            metrics.gauge("swift_packed_volumes", "Volumes of a device.", device=device).set(use.volumes)
-            metrics.gauge(
-                "swift_packed_live_bytes", "Bytes of live records in volumes, roughly.", device=device
-            ).set(use.live_bytes)
-            metrics.gauge(
-                "swift_packed_dead_bytes", "Bytes in volumes that compaction would return.", device=device
-            ).set(use.dead_bytes)
-            metrics.gauge("swift_packed_index_bytes", "Size of the index of a device.", device=device).set(
-                use.index_bytes
-            )
-            metrics.gauge(
-                "swift_packed_lost_bytes",
-                "Bytes of volumes whose records could not be indexed: damaged or unreadable.",
-                device=device,
-            ).set(use.lost_bytes)
+            _VOLUMES.of(metrics, device=device).set(use.volumes)
+            _LIVE.of(metrics, device=device).set(use.live_bytes)
+            _DEAD.of(metrics, device=device).set(use.dead_bytes)
+            _INDEX.of(metrics, device=device).set(use.index_bytes)
+            _LOST.of(metrics, device=device).set(use.lost_bytes)
         counts = passed.counts(("compacted", "copied_bytes", "punched_bytes", "taken", "orphans", "errors"))
         return {
             "object_compactor_sweep": passed.seconds,

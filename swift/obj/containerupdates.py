@@ -7,7 +7,7 @@ failed is kept on the object's device as an async pending and delivered later.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -276,12 +276,17 @@ class UpdateSender:
         self._failures = RepeatedErrorLog(context.telemetry.log, context.clock)
         self._health = NodeHealth(context.clock, patience_s=settings.node_timeout)
 
-    def send(self, key: ObjectKey, updates: Iterable[Update], container: Update | None = None) -> list[str]:
+    def send(
+        self, request: Request, key: ObjectKey, updates: Sequence[Update], container: Update | None
+    ) -> HeaderMap:
         """Send all updates at once; returns when all are done or the client has waited long enough.
 
-        Gives the places (``address:port/device``) that took the row of the ``container`` until then. Raises
-        OSError if an update could be neither sent nor saved: its row would be lost.
+        If the request wants it, a header of the response names the places (``address:port/device``) that
+        took the row of the ``container`` until then. Raises OSError if an update could be neither sent nor
+        saved: its row would be lost.
         """
+        if container is None and not updates:
+            return {}
         waiting, accepted, lost = [], list[str](), list[Exception]()
         for update in (*updates, *(() if container is None else (container,))):
             update.headers["user-agent"] = self._direct.agent
@@ -300,7 +305,9 @@ class UpdateSender:
                 break
         if lost:
             raise lost[0]
-        return accepted
+        if fields.BACKEND_REPORT_TOLD not in request.headers:
+            return {}
+        return {fields.BACKEND_CONTAINER_TOLD: ",".join(accepted)}
 
     def _deliver(
         self,

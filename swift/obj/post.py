@@ -15,7 +15,7 @@ from swift.http import fields
 from swift.http.request import Request
 from swift.http.response import HTTPError
 from swift.http.validate import check_metadata
-from swift.obj.put import copied_headers, with_delete_at
+from swift.obj.put import copied_headers
 from swift.obj.request import (
     PLAIN,
     Check,
@@ -25,6 +25,7 @@ from swift.obj.request import (
     guard_of,
     next_part_power_of,
     parse_delete_at,
+    with_delete_at,
 )
 from swift.store.api import LIVE, Edit, ObjectKey, ObjectState, ReadOptions
 from swift.store.handle import StoreHandle

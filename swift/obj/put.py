@@ -32,6 +32,7 @@ from swift.obj.request import (
     is_flagged,
     next_part_power_of,
     parse_delete_at,
+    with_delete_at,
 )
 from swift.store.api import Draft, Edit, ObjectKey, ObjectState, ObjectStore, ReadOptions
 from swift.store.calls import Effort
@@ -118,9 +119,9 @@ def parse_put(request: Request, key: ObjectKey, limits: Limits, stored: frozense
         raise HTTPError(400, "Invalid Content-Type", content_type=PLAIN)
     if not content_type.isascii():
         _check_utf8(content_type)
+    copied = copied_headers(headers, stored)
     is_replication = is_flagged(headers, fields.BACKEND_REPLICATION)
     delete_at = parse_delete_at(headers, timestamp, may_be_past=is_replication, after=True)
-    copied = copied_headers(headers, stored)
     # All metadata is copied: without any there is nothing to check but lengths.
     if copied or max(map(len, headers.values())) > limits.max_header_size:
         check_metadata(headers, "object", limits)
@@ -206,20 +207,13 @@ def _copied_names(
     return tuple((name, title_case(name)) for name in names if name in stored or name.startswith(prefixes))
 
 
-def with_delete_at(copied: Metadata, delete_at: int | None) -> Metadata:
-    """Return copied headers with the checked X-Delete-At instead of the raw one."""
-    copied.pop("X-Delete-At", None)
-    if delete_at is not None:
-        copied["X-Delete-At"] = f"{delete_at:010d}"
-    return copied
-
-
 def refusal(state: ObjectState, plan: PutPlan) -> HTTPError | None:
     """Why the object as it is now must not be replaced: 412 or 409; None when it may.
 
     Raises ``HTTPError`` 403 when it is locked.
     """
-    check_removal(state, plan.guard)
+    if plan.guard is not None:
+        check_removal(state, plan.guard)
     if plan.conditions is not None and state.quarantine_reason:
         # The condition may be about the state that was quarantined just now.
         return HTTPError(503)

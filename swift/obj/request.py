@@ -26,6 +26,7 @@ from swift.http.response import HTTPError
 from swift.policy.policy import Policy
 from swift.runtime.backendapp import BackendContext, reject_sync_key, split_backend_path
 from swift.store.api import EXPIRED, LIVE, FragmentPreference, ObjectKey, ObjectState, ReadOptions
+from swift.store.metadata import Metadata
 from swift.wire import reservation
 
 PLAIN = "text/plain"
@@ -75,6 +76,11 @@ def opens_expired(request: Request) -> bool:
     return is_flagged(headers, fields.BACKEND_OPEN_EXPIRED) or is_flagged(headers, fields.BACKEND_REPLICATION)
 
 
+def write_options_of(request: Request, moment_s: float) -> ReadOptions:
+    """Return how a change as of ``moment_s`` sees the object."""
+    return ReadOptions(moment_s, opens_expired(request))
+
+
 def read_options_of(request: Request, context: BackendContext) -> ReadOptions:
     """Return the read options of a GET or HEAD: at the request's X-Timestamp, or now."""
     headers = request.headers
@@ -109,6 +115,14 @@ def next_part_power_of(request: Request) -> int | None:
     if text is None:
         return None
     return int(text) if text.isascii() and text.isdigit() and 0 < int(text) <= 32 else None
+
+
+def with_delete_at(copied: Metadata, delete_at: int | None) -> Metadata:
+    """Return copied headers with the checked X-Delete-At instead of the raw one."""
+    copied.pop("X-Delete-At", None)
+    if delete_at is not None:
+        copied["X-Delete-At"] = f"{delete_at:010d}"
+    return copied
 
 
 def parse_delete_at(

@@ -176,7 +176,9 @@ class RowBatches:
 
     def _send_single(self, place: _Place, waiting: _Waiting) -> None:
         try:
-            waiting.reply = self.request_alone(place.server, place.container, *waiting.row)
+            row = waiting.row
+            path = f"{place.container}/{row.name}"
+            waiting.reply = self._direct.request(place.server, row.method, path, row.headers)
         except Exception as error:  # noqa: BLE001 - its caller alone gets it
             waiting.error = error
 

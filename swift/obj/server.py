@@ -13,7 +13,6 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TypeVar
 from urllib.parse import unquote
 
 from swift import green
@@ -21,71 +20,54 @@ from swift.base.errors import DeviceUnavailable, NoSpace
 from swift.compose import backend_context, merged, process_of
 from swift.config.common import StorageSettings
 from swift.http import fields
-from swift.http.body import BodyTimeout, RequestBody
 from swift.http.headers import HeaderMap, lower_name
 from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response, error_response
 from swift.obj import get
-from swift.obj.containerupdates import Update, UpdateMaker, UpdateSender, without_swift_bytes
+from swift.obj.containerupdates import UpdateMaker, UpdateSender, without_swift_bytes
 from swift.obj.delete import DeletePlan, DeleteResult, parse_delete, store_delete
 from swift.obj.post import PostResult, parse_post, store_post
-from swift.obj.put import (
-    PutPlan,
-    PutResult,
-    parse_put,
-    refusal,
-    store_commit,
-    store_draft,
-    store_small,
-)
+from swift.obj.put import parse_put
 from swift.obj.replication import digests
 from swift.obj.request import (
     PLAIN,
     conditions_of,
     is_flagged,
     key_of,
-    opens_expired,
     policy_of,
     read_options_of,
+    write_options_of,
 )
-from swift.obj.reserved import ReservedChange, ReservedDelete, ReservedLook, ReservedPost, ReservedPut
+from swift.obj.reserved import ReservedDelete, ReservedLook, ReservedPost
 from swift.obj.settings import ObjectSettings
 from swift.obj.ssync.receiver import SsyncContext, SsyncHead, serve_ssync
 from swift.obj.stores import EngineSettings, make_stores
-from swift.obj.upload import (
-    SMALL_BYTES,
-    DraftWriter,
-    MimeBody,
-    PutStages,
-    accept_trailers,
-    await_command,
-    parse_stages,
-    read_small,
-    receive,
-    receive_all,
-)
+from swift.obj.upload import PutSession, begin_documents, follow_commands, parse_stages
 from swift.platform.devices import Devices
 from swift.platform.regularfiles import CALL_FAILED, DEVICE_LOST, IrregularFile, UnreadableFile
 from swift.platform.slots import SharedSlots
 from swift.policy.policy import Policy
 from swift.runtime.backendapp import BackendApp, BackendContext, Handler, split_backend_path
-from swift.store.api import EXPIRED, LIVE, ObjectKey, ObjectState, ReadOptions
+from swift.store.api import EXPIRED, LIVE, ObjectKey, ReadOptions
 from swift.store.calls import Effort
 from swift.store.errors import BadFragmentIndex, CorruptBody, FilesChanged, HashCollision, MisplacedLeft
 from swift.store.handle import StoreHandle
 from swift.store.metadata import AttributesTooLarge
 from swift.store.registry import StoreRegistry
+from swift.telemetry.events import LabelledEvent
 from swift.telemetry.repeatederrors import RepeatedErrorLog
-from swift.wire import etagtrailer, reservation
+
+_LABELLED_TIMING = LabelledEvent(
+    "swift_object_server_request_timing",
+    "Duration of a request.",
+    ("account", "container", "method", "policy", "status"),
+)
 
 #: Like the other limits of metadata it is 400: the part of them that only the filesystem knows.
 _SYSMETA = fields.OBJECT_SYSMETA.title()
 _TOO_MUCH_METADATA = "Metadata too large for this store: name, headers and metadata share their room"
 _NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EOPNOTSUPP))
 _READS = frozenset(("GET", "HEAD"))
-
-
-R = TypeVar("R")
 
 
 class ObjectServer(BackendApp):
@@ -150,8 +132,7 @@ class ObjectServer(BackendApp):
             "policy": request.headers.get(fields.BACKEND_STORAGE_POLICY_INDEX, "0"),
             "status": str(response.status),
         }
-        timing = self.context.telemetry.statsd.timing_labelled
-        timing("swift_object_server_request_timing", labels, seconds)
+        _LABELLED_TIMING.time(self.context.telemetry.statsd, labels, seconds)
 
     def _is_logged(self, request: Request) -> bool:
         """Replication makes far more requests than clients; its lines are for developers (§1)."""
@@ -256,125 +237,27 @@ class ObjectServer(BackendApp):
         self.check_date(request)
         key = self._key(request)
         plan = parse_put(request, key, self.context.limits, self._stored)
-        options = self._write_options(request, plan.timestamp.seconds)
+        options = write_options_of(request, plan.timestamp.seconds)
         fragment = request.headers.get(fields.BACKEND_SSYNC_FRAG_INDEX, "")
         if fragment.isascii() and fragment.isdigit():
             options = options._replace(fragment=int(fragment))
-        stages, store = parse_stages(request), self._store(key)
-        size = plan.size
-        if stages is not None:
-            result = self._put_stages(request, store, key, options, plan, stages)
-        elif size is not None and size <= SMALL_BYTES and not request.expects_continue:
-            result = store_small(store, key, options, plan, read_small(request.body, size))
-        else:
-            result = self._put_large(request, store, key, options, plan)
-        make = UpdateMaker(request, key, self.context, self.settings)
+        store, size_max = self._store(key), self.context.limits.max_file_size
+        result = PutSession(request, store, key, options, plan, self.settings, size_max).run()
         before = result.before.delete_at if result.before.kind == LIVE else None
+        make = UpdateMaker(request, key, self.context, self.settings)
         updates = make.expiry(before, plan.delete_at, result.metadata, plan.timestamp)
         container = make.container("PUT", make.put_row(result.metadata, plan.footers))
-        told = self._update(request, key, updates, container)
+        told = self._update_sender.send(request, key, updates, container)
         return Response(201, {"content-type": HTML, "etag": f'"{result.etag}"', **told})
-
-    def _put_large(
-        self, request: Request, store: StoreHandle, key: ObjectKey, options: ReadOptions, plan: PutPlan
-    ) -> PutResult:
-        body = request.body
-        etag_follows = (
-            body.length is None and request.expects_continue and etagtrailer.is_offered(request.headers)
-        )
-        self._admit(store, key, options, plan)
-        writer = DraftWriter(store.draft(key, plan.size, etag_follows=etag_follows))
-        try:
-            if etag_follows:
-                body.send_continue({etagtrailer.OFFER: etagtrailer.CRC32})
-            receive_all(
-                body,
-                writer,
-                size=plan.size,
-                size_max=self.context.limits.max_file_size,
-                deadline=time.monotonic() + self.settings.max_upload_time,
-            )
-            if etag_follows:
-                accept_trailers(writer.draft, body.trailers)
-        except BaseException:
-            writer.abandon()
-            raise
-        return store_draft(store, key, options, plan, writer.draft)
-
-    def _put_stages(
-        self,
-        request: Request,
-        store: StoreHandle,
-        key: ObjectKey,
-        options: ReadOptions,
-        plan: PutPlan,
-        stages: PutStages,
-    ) -> PutResult:
-        before = self._admit(store, key, options, plan)
-        writer = DraftWriter(store.draft(key, plan.size, etag_follows=stages.etag_follows))
-        body, settings = request.body, self.settings
-        try:
-            known = reservation.version_headers(before.write_timestamp) if stages.reserve else {}
-            body.send_continue({**stages.continue_headers, **known})
-            deadline = time.monotonic() + settings.max_upload_time
-            documents = MimeBody(body, stages, chunk_bytes=settings.network_chunk_size, deadline=deadline)
-            receive(documents, stages, plan, writer, self.context.limits.max_file_size)
-            # Known only now, from the footers; refused before anything is stored.
-            plan.fragment(key)
-        except BaseException:
-            writer.abandon()
-            raise
-        if stages.reserve:
-            put = ReservedPut(store, key, options, plan, writer.draft)
-            return self._commit_reserved(put, body, documents, stages)
-        result = store_draft(store, key, options, plan, writer.draft, not stages.commit)
-        if stages.commit:
-            await_command(body, documents, stages, {})
-            store_commit(store, key, options, plan)
-        return result
-
-    def _commit_reserved(
-        self, change: ReservedChange[R], body: RequestBody, documents: MimeBody, stages: PutStages
-    ) -> R:
-        """Reserve the object for this writer and follow its commands."""
-        try:
-            command = reservation.RESERVE
-            while command != reservation.COMMIT:
-                said: HeaderMap = {}
-                if command == reservation.RESERVE:
-                    said = reservation.failure_headers(change.reserve(), change.predecessor)
-                else:
-                    change.release()
-                command = self._next_command(body, documents, stages, said)
-            return change.commit()
-        finally:
-            change.forget()
-
-    def _next_command(
-        self, body: RequestBody, documents: MimeBody, stages: PutStages, said: HeaderMap
-    ) -> str:
-        """Return the next document's command; a writer whose reservation expires is disconnected."""
-        try:
-            with green.Timeout(reservation.FORGOTTEN_AFTER_S):
-                return await_command(body, documents, stages, said)
-        except green.DeadlineExceeded:
-            raise BodyTimeout("the writer sent no command in time")
-
-    def _admit(self, store: StoreHandle, key: ObjectKey, options: ReadOptions, plan: PutPlan) -> ObjectState:
-        """Check the object before reading the body; raises ``HTTPError`` if it must not be replaced."""
-        state = store.stat(key, options)
-        refused = refusal(state, plan)
-        if refused is not None:
-            raise refused
-        return state
 
     def post(self, request: Request) -> Response:
         """POST (§5)."""
         self.check_date(request)
         key = self._key(request)
         plan = parse_post(request, self.context.limits, self._stored)
-        options = self._write_options(request, plan.timestamp.seconds)
-        result = store_post(self._store(key), key, options, plan)
+        options = write_options_of(request, plan.timestamp.seconds)
+        store = self._store(key)
+        result = store_post(store, key, options, plan)
         return self._post_response(request, key, result)
 
     def _post_response(self, request: Request, key: ObjectKey, result: PostResult) -> Response:
@@ -385,7 +268,7 @@ class ObjectServer(BackendApp):
             before.delete_at, int(delete_at) if delete_at else None, before.metadata, before.data_timestamp
         )
         row = make.post_row(before, change.content_type, change.ctype_timestamp, change.timestamp)
-        self._update(request, key, updates, make.container("PUT", row))
+        self._update_sender.send(request, key, updates, make.container("PUT", row))
         headers: HeaderMap = {
             lower_name(name): value for name, value in before.metadata.items() if name.startswith(_SYSMETA)
         }
@@ -397,8 +280,9 @@ class ObjectServer(BackendApp):
         self.check_date(request)
         key = self._key(request)
         plan = parse_delete(request)
-        options = self._write_options(request, plan.timestamp.seconds, open_expired=False)
-        result = store_delete(self._store(key), key, options, plan)
+        options = ReadOptions(plan.timestamp.seconds)
+        store = self._store(key)
+        result = store_delete(store, key, options, plan)
         return self._deleted(request, key, plan, result)
 
     def _deleted(self, request: Request, key: ObjectKey, plan: DeletePlan, result: DeleteResult) -> Response:
@@ -411,7 +295,7 @@ class ObjectServer(BackendApp):
         container = None
         if verdict.tombstone:
             container = make.container("DELETE", {"x-timestamp": plan.timestamp.internal})
-        told = self._update(request, key, updates, container)
+        told = self._update_sender.send(request, key, updates, container)
         headers = {
             **told,
             fields.BACKEND_TIMESTAMP: max(plan.timestamp, before.write_timestamp).internal,
@@ -438,44 +322,27 @@ class ObjectServer(BackendApp):
         key = self._key(request)
         store = self._store(key)
         if method == "HEAD":
-            lookup = ReservedLook(store, key, self._write_options(request, 0.0), request.timestamp)
-            self._commit_reserved_change(request, lookup, stages)
+            lookup = ReservedLook(store, key, write_options_of(request, 0.0), request.timestamp)
+            follow_commands(lookup, begin_documents(request.body, stages, self.settings, {}))
             return error_response(204)
         if conditions is None:
             raise HTTPError(400, f"RESERVE of {method} is for conditions", content_type=PLAIN)
         if method == "POST":
             posting = parse_post(request, self.context.limits, self._stored)
-            options = self._write_options(request, posting.timestamp.seconds)
+            options = write_options_of(request, posting.timestamp.seconds)
             post = ReservedPost(store, key, options, posting, conditions)
-            return self._post_response(request, key, self._commit_reserved_change(request, post, stages))
+            return self._post_response(
+                request, key, follow_commands(post, begin_documents(request.body, stages, self.settings, {}))
+            )
         deleting = parse_delete(request)
-        options = self._write_options(request, deleting.timestamp.seconds, open_expired=False)
+        options = ReadOptions(deleting.timestamp.seconds)
         delete = ReservedDelete(store, key, options, deleting, conditions)
-        return self._deleted(request, key, deleting, self._commit_reserved_change(request, delete, stages))
-
-    def _commit_reserved_change(self, request: Request, change: ReservedChange[R], stages: PutStages) -> R:
-        """``_commit_reserved`` of a change that has no body."""
-        body, settings = request.body, self.settings
-        body.send_continue(stages.continue_headers)
-        deadline = time.monotonic() + settings.max_upload_time
-        documents = MimeBody(body, stages, chunk_bytes=settings.network_chunk_size, deadline=deadline)
-        return self._commit_reserved(change, body, documents, stages)
-
-    def _write_options(
-        self, request: Request, moment_s: float, *, open_expired: bool | None = None
-    ) -> ReadOptions:
-        return ReadOptions(moment_s, opens_expired(request) if open_expired is None else open_expired)
-
-    def _update(
-        self, request: Request, key: ObjectKey, updates: list[Update], container: Update | None
-    ) -> HeaderMap:
-        """Tell containers and the expirer's queue; what the answer says of that."""
-        if container is None and not updates:
-            return {}
-        told = self._update_sender.send(key, updates, container)
-        if fields.BACKEND_REPORT_TOLD not in request.headers:
-            return {}
-        return {fields.BACKEND_CONTAINER_TOLD: ",".join(told)}
+        return self._deleted(
+            request,
+            key,
+            deleting,
+            follow_commands(delete, begin_documents(request.body, stages, self.settings, {})),
+        )
 
     # --- replication ---------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Reception of a request body into a draft.
+"""PUT sessions: reception of a request body into a draft, and the stages around it.
 
 A small body is read whole. A large one is received into two buffers in turn: while a thread writes and
 checksums one, the other fills from the socket, so no byte is copied on its way and memory stays bounded.
@@ -21,21 +21,34 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import md5
-from typing import Any
+from typing import Any, TypeVar
 
 from swift.base.etag import unquote_etag
-from swift.green import Task, spawn
+from swift.green import DeadlineExceeded, Task, Timeout, spawn
 from swift.http import fields
 from swift.http.body import BodyTimeout, ClientDisconnected, RequestBody
 from swift.http.headers import HeaderMap, lower_name, title_case, wire_value
 from swift.http.request import Request
 from swift.http.response import HTTPError
-from swift.obj.put import USER_PREFIXES, PutPlan
+from swift.obj.put import (
+    USER_PREFIXES,
+    PutPlan,
+    PutResult,
+    refusal,
+    store_commit,
+    store_draft,
+    store_small,
+)
 from swift.obj.request import is_flagged
+from swift.obj.reserved import ReservedChange, ReservedPut
+from swift.obj.settings import ObjectSettings
 from swift.platform.buffers import BufferPool
-from swift.store.handle import OpenDraft
+from swift.store.api import ObjectKey, ObjectState, ReadOptions
+from swift.store.handle import OpenDraft, StoreHandle
 from swift.wire import etagtrailer, reservation
 from swift.wire.mime import BadMime, DocumentBegins, DocumentData, DocumentEnds, Event, MimeParser
+
+R = TypeVar("R")
 
 #: Bodies up to this size are held in memory and written in one go.
 SMALL_BYTES = 256 << 10
@@ -221,6 +234,11 @@ class PutStages:
 def parse_stages(request: Request) -> PutStages | None:
     """Return the stages a request asks for, None for an ordinary PUT; raises ``HTTPError`` 400."""
     headers = request.headers
+    if (
+        fields.BACKEND_OBJ_METADATA_FOOTER not in headers
+        and fields.BACKEND_OBJ_MULTIPHASE_COMMIT not in headers
+    ):
+        return None
     footers = is_flagged(headers, fields.BACKEND_OBJ_METADATA_FOOTER)
     commit = is_flagged(headers, fields.BACKEND_OBJ_MULTIPHASE_COMMIT)
     if not footers and not commit:
@@ -243,6 +261,7 @@ class MimeBody:
 
     def __init__(self, body: RequestBody, stages: PutStages, *, chunk_bytes: int, deadline: float):
         self._body = body
+        self._stages = stages
         self._chunk = chunk_bytes
         self._deadline = deadline
         self._events: deque[Event] = deque()
@@ -320,6 +339,25 @@ class MimeBody:
         self.copy(keep)
         return b"".join(pieces)
 
+    def await_command(self, headers: HeaderMap) -> str:
+        """Send the state of this round, wait for the next document, and return its X-Document, lower-case.
+
+        Raises ``HTTPError`` 400 for a document that means nothing here, and body errors.
+        """
+        while self.begin() is not None:
+            # What else is in the body before means nothing, but has to be read to its end.
+            self.read(FOOTER_BYTES_MAX)
+        self._body.send_continue({**self._stages.continue_headers, **headers})
+        self._body.begin_next_body()
+        found = self.begin()
+        if found is None:
+            raise ClientDisconnected("the commit document is missing")
+        command = found.get("x-document", "").lower()
+        if command != reservation.COMMIT and not (self._stages.reserve and command in _ORDERS):
+            raise HTTPError(400, "not a put commit document")
+        self.read(FOOTER_BYTES_MAX)
+        return command
+
 
 def receive(documents: MimeBody, stages: PutStages, plan: PutPlan, writer: DraftWriter, limit: int) -> None:
     """Read the object and its footers into the draft and the plan; raises ``HTTPError``."""
@@ -382,21 +420,169 @@ def add_footers(plan: PutPlan, footers: HeaderMap) -> None:
         plan.etag = unquote_etag(footers["etag"])
 
 
-def await_command(body: RequestBody, documents: MimeBody, stages: PutStages, said: HeaderMap) -> str:
-    """Send the state of this round, wait for the next document, and return its X-Document, lower-case.
+# --- the stages of a PUT -----------------------------------------------------------------------------------
 
-    Raises ``HTTPError`` 400 for a document that means nothing here, and body errors.
+
+class PutSession:
+    """One PUT whose head was checked: ``run`` passes the stages of its way in ``_STAGES``."""
+
+    #: Set by the stages: the object before the PUT, the draft, the documents of a body in several rounds.
+    _before: ObjectState
+    _writer: DraftWriter
+    _documents: MimeBody
+    result: PutResult
+
+    def __init__(
+        self,
+        request: Request,
+        store: StoreHandle,
+        key: ObjectKey,
+        options: ReadOptions,
+        plan: PutPlan,
+        settings: ObjectSettings,
+        size_max: int,
+    ):
+        self._request = request
+        self._body = request.body
+        self._object = (store, key, options, plan)
+        self._plan = plan
+        self._settings = settings
+        self._size_max = size_max
+        self._rounds = parse_stages(request)
+        self._etag_follows = False
+        #: The draft is open and not stored yet.
+        self._has_draft = False
+
+    def run(self) -> PutResult:
+        """Receive and store the object; raises ``HTTPError``, body errors and what engines raise."""
+        try:
+            for stage in _STAGES[self._way()]:
+                stage(self)
+        except BaseException:
+            if self._has_draft:
+                self._writer.abandon()
+            raise
+        return self.result
+
+    def _way(self) -> str:
+        rounds, size = self._rounds, self._plan.size
+        if rounds is not None:
+            return "reserved" if rounds.reserve else "two rounds" if rounds.commit else "footers"
+        fits = size is not None and size <= SMALL_BYTES
+        return "small" if fits and not self._request.expects_continue else "stream"
+
+    def _put_small(self) -> None:
+        """Read the body, and check and store the object in one call."""
+        self.result = store_small(*self._object, read_small(self._body, self._plan.size or 0))
+
+    def _admit(self) -> None:
+        """Check the object before its body is read; raises ``HTTPError`` if it must not be replaced."""
+        store, key, options, plan = self._object
+        self._before = store.stat(key, options)
+        refused = refusal(self._before, plan)
+        if refused is not None:
+            raise refused
+
+    def _begin(self) -> None:
+        """Open a draft of the object."""
+        store, key, _options, plan = self._object
+        rounds, body, request = self._rounds, self._body, self._request
+        self._etag_follows = (
+            body.length is None and request.expects_continue and etagtrailer.is_offered(request.headers)
+            if rounds is None
+            else rounds.etag_follows
+        )
+        self._writer = DraftWriter(store.draft(key, plan.size, etag_follows=self._etag_follows))
+        self._has_draft = True
+
+    def _receive(self) -> None:
+        """Receive a body that is just the object."""
+        if self._etag_follows:
+            self._body.send_continue({etagtrailer.OFFER: etagtrailer.CRC32})
+        deadline = time.monotonic() + self._settings.max_upload_time
+        receive_all(
+            self._body, self._writer, size=self._plan.size, size_max=self._size_max, deadline=deadline
+        )
+        if self._etag_follows:
+            accept_trailers(self._writer.draft, self._body.trailers)
+
+    def _receive_documents(self) -> None:
+        """Receive the object and its footers."""
+        rounds = self._rounds
+        assert rounds is not None
+        known = reservation.version_headers(self._before.write_timestamp) if rounds.reserve else {}
+        self._documents = begin_documents(self._body, rounds, self._settings, known)
+        receive(self._documents, rounds, self._plan, self._writer, self._size_max)
+        # Known only now, from the footers; refused before anything is stored.
+        self._plan.fragment(self._object[1])
+
+    def _store(self, *, commit: bool = True) -> None:
+        self._has_draft = False
+        self.result = store_draft(*self._object, self._writer.draft, commit)
+
+    def _store_uncommitted(self) -> None:
+        """Store the object; a fragment archive is not durable yet."""
+        self._store(commit=False)
+
+    def _commit(self) -> None:
+        """Make it durable when the sender confirms."""
+        self._documents.await_command({})
+        store_commit(*self._object)
+
+    def _store_reserved(self) -> None:
+        """Store the object as its writer commands."""
+        self._has_draft = False
+        self.result = follow_commands(ReservedPut(*self._object, self._writer.draft), self._documents)
+
+
+#: The stages of each way, in order.
+_STAGES: dict[str, tuple[Callable[[PutSession], None], ...]] = {
+    "small": (PutSession._put_small,),
+    "stream": (PutSession._admit, PutSession._begin, PutSession._receive, PutSession._store),
+    "footers": (PutSession._admit, PutSession._begin, PutSession._receive_documents, PutSession._store),
+    "two rounds": (
+        PutSession._admit,
+        PutSession._begin,
+        PutSession._receive_documents,
+        PutSession._store_uncommitted,
+        PutSession._commit,
+    ),
+    "reserved": (
+        PutSession._admit,
+        PutSession._begin,
+        PutSession._receive_documents,
+        PutSession._store_reserved,
+    ),
+}
+
+
+def begin_documents(
+    body: RequestBody, stages: PutStages, settings: ObjectSettings, known: HeaderMap
+) -> MimeBody:
+    """Tell the sender which stages are supported, and what is ``known``; return the body's documents."""
+    body.send_continue({**stages.continue_headers, **known})
+    deadline = time.monotonic() + settings.max_upload_time
+    return MimeBody(body, stages, chunk_bytes=settings.network_chunk_size, deadline=deadline)
+
+
+def follow_commands(change: ReservedChange[R], documents: MimeBody) -> R:
+    """Reserve the object for its writer and follow the writer's commands, until the change is applied.
+
+    A writer whose reservation expires is disconnected.
     """
-    while documents.begin() is not None:
-        # What else is in the body before means nothing, but has to be read to its end.
-        documents.read(FOOTER_BYTES_MAX)
-    body.send_continue({**stages.continue_headers, **said})
-    body.begin_next_body()
-    headers = documents.begin()
-    if headers is None:
-        raise ClientDisconnected("the commit document is missing")
-    command = headers.get("x-document", "").lower()
-    if command != reservation.COMMIT and not (stages.reserve and command in _ORDERS):
-        raise HTTPError(400, "not a put commit document")
-    documents.read(FOOTER_BYTES_MAX)
-    return command
+    try:
+        command = reservation.RESERVE
+        while command != reservation.COMMIT:
+            headers: HeaderMap = {}
+            if command == reservation.RESERVE:
+                headers = reservation.failure_headers(change.reserve(), change.predecessor)
+            else:
+                change.release()
+            try:
+                with Timeout(reservation.FORGOTTEN_AFTER_S):
+                    command = documents.await_command(headers)
+            except DeadlineExceeded:
+                raise BodyTimeout("the writer sent no command in time")
+        return change.commit()
+    finally:
+        change.forget()

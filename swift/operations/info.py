@@ -172,8 +172,7 @@ def make_parser(kind: str) -> argparse.ArgumentParser:
     """Return the command line of the tool for a kind of database."""
     parser = CommandLine(
         prog=f"swift-{kind}-info",
-        description=f"Tell what the database of {'an' if kind == 'account' else 'a'} {kind} says, "
-        "and where it belongs.",
+        description=f"Show the database of {'an' if kind == 'account' else 'a'} {kind} and its place.",
         epilog=f"example: swift-{kind}-info /srv/node/sdb1/{kind}s/2/88f/2d6d…488f/2d6d…488f.db",
     )
     parser.add_argument("file", nargs="?", help="the database file")

@@ -14,11 +14,13 @@ import random
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import IO, NamedTuple
 
 from swift.account.broker import AccountBroker, open_found
 from swift.base.errors import ConfigError, DeviceUnavailable, SwiftError
 from swift.base.hashing import PathHasher
+from swift.base.pages import follow_pages
 from swift.db import walk
 from swift.db.broker import Engine
 from swift.db.connection import DatabaseMissing
@@ -220,15 +222,15 @@ class UsageReader:
                 yield UsageRow(broker.account, None, policy, stat.object_count or 0, stat.bytes_used or 0)
 
     def _container_rows(self, broker: AccountBroker) -> Iterator[UsageRow]:
-        marker = ""
-        while True:
-            query = ListingQuery(self._containers_at_once, marker=marker, reserved=True)
-            found = broker.read(_ContainerPage(query))
-            for name, index, objects, size, _directory in found:
-                yield UsageRow(broker.account, name, self._policy_name(index), objects or 0, size or 0)
-            if len(found) < self._containers_at_once:
-                return
-            marker = found[-1][0]
+        limit = self._containers_at_once
+        pages = follow_pages(
+            lambda marker: broker.read(_ContainerPage(ListingQuery(limit, marker=marker, reserved=True))),
+            "",
+            lambda row: row[0],
+            limit=limit,
+        )
+        for name, index, objects, size, _directory in chain.from_iterable(pages):
+            yield UsageRow(broker.account, name, self._policy_name(index), objects or 0, size or 0)
 
     def _policy_name(self, index: int) -> str:
         policy = self._policies.get(index)

@@ -105,5 +105,5 @@ def parse_options(pairs: Iterable[str]) -> dict[str, object]:
         try:
             values[name.strip().replace("-", "_")] = float(text) if "." in text or "e" in text else int(text)
         except ValueError:
-            raise PlanError(f"--set {pair}: {'not a number' if equals else 'say NAME=NUMBER'}")
+            raise PlanError(f"--set {pair}: {'not a number' if equals else 'write NAME=NUMBER'}")
     return values

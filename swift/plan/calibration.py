@@ -87,7 +87,7 @@ class StorageLayout:
         """Parse ``gold=3`` or ``ec=4+2``; raises ``PlanError``."""
         name, separator, shape = text.partition("=")
         if not separator or not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", name):
-            raise PlanError(f"policy {text!r}: say NAME=COPIES or NAME=DATA+PARITY, such as gold=3")
+            raise PlanError(f"policy {text!r}: write NAME=COPIES or NAME=DATA+PARITY, such as gold=3")
         return cls(name, parse_policy(shape))
 
 

@@ -27,7 +27,7 @@ def parse_parameters(words: Sequence[str], known: Mapping[str, Parameter], where
     for word in words:
         name, separator, text = word.partition("=")
         if not separator or name not in known:
-            raise PlanError(f"{where} {word}: say NAME=NUMBER; names are {', '.join(sorted(known))}")
+            raise PlanError(f"{where} {word}: write NAME=NUMBER; names are {', '.join(sorted(known))}")
         found[name] = _number(text, known[name], f"{where} {name}")
     return found
 
@@ -47,7 +47,7 @@ def parse_counts(text: str, where: str, most: int) -> tuple[int, ...]:
     first, separator, last = text.partition(_RANGE)
     words = text.split(",") if not separator else [first, last]
     if not all(word.isascii() and word.isdecimal() and len(word) < 6 for word in words):
-        raise PlanError(f"{where}: say 1..8 or 1,2,4, not {text!r}")
+        raise PlanError(f"{where}: write 1..8 or 1,2,4, not {text!r}")
     numbers = [int(word) for word in words]
     if separator:
         numbers = list(range(numbers[0], numbers[1] + 1))

@@ -16,7 +16,9 @@ from pathlib import Path
 #: (the bytes, what the bytes before them gave) → what all of them give.
 Crc = Callable[[bytes | memoryview, int], int]
 _SONAME = "libisal.so.2"
-_MASK32, _MASK64 = (1 << 32) - 1, (1 << 64) - 1
+_MASK32 = (1 << 32) - 1
+#: Below this size ``zlib`` is quicker: a call through ctypes takes 2.6 us more (measured with CPython 3.11).
+_ZLIB_BYTES = 3072
 
 
 def _library_paths() -> Iterator[str]:
@@ -49,6 +51,8 @@ def crc32() -> Crc:
     function.restype = ctypes.c_uint32
 
     def compute(data: bytes | memoryview, start: int) -> int:
+        if len(data) < _ZLIB_BYTES:
+            return zlib.crc32(data, start)
         return int(function(start, _address(data), len(data)))
 
     return compute

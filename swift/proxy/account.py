@@ -11,7 +11,7 @@ from swift.http.response import HTML, Response, error_response
 from swift.http.validate import check_metadata, check_names
 from swift.proxy.backend import backend_headers
 from swift.proxy.controller import Change, Controller, metadata_headers
-from swift.proxy.query import listing_query
+from swift.proxy.listing.plan import listing_query
 
 JSON = "application/json; charset=utf-8"
 

@@ -30,7 +30,10 @@ from swift.proxy.hints import HINTED, add_hint, front_page
 from swift.proxy.obj.controller import ObjectController
 from swift.ring.errors import RingError
 from swift.runtime.wsgi import serve_wsgi
+from swift.telemetry.events import Event
 from swift.telemetry.inforegistry import InfoRegistry
+
+_ERRORS = Event("errors", "Requests that ended with an unexpected error.")
 
 Handler = Callable[[Request, EntityPath], Response]
 
@@ -85,27 +88,27 @@ class ProxyApp:
             return error_response(error.status)
         except RingError as error:
             txid = request.env.get(environkeys.TRANS_ID)
-            self.context.telemetry.log.error(f"ERROR {request.method} {request.path_qs}: {error}", txid=txid)
+            self.context.telemetry.log.error(
+                f"ERROR cannot handle {request.method} {request.path_qs}: {error}", txid=txid
+            )
             return error_response(503)
         except SwiftError as error:
             self._log_error(request, error)
             return error_response(503)
         except Exception as error:
-            self.context.telemetry.statsd.increment("errors")
+            _ERRORS.count(self.context.telemetry.statsd)
             self._log_error(request, error)
             return error_response(500)
 
     def _log_error(self, request: Request, error: Exception) -> None:
         self.context.telemetry.log.exception(
-            f"ERROR {request.method} {request.path_qs}", error, txid=request.env.get(environkeys.TRANS_ID)
+            f"ERROR cannot handle {request.method} {request.path_qs}",
+            error,
+            txid=request.env.get(environkeys.TRANS_ID),
         )
 
     def _route(self, request: Request) -> Response:
         self._prepare(request)
-        if request.lossy_path == "/info":
-            return self._info.handle(request)
-        if request.lossy_path == "/" and not request.query and request.method in ("GET", "HEAD"):
-            return front_page(request)
         path = self._parse_entity(request)
         if isinstance(path, Response):
             return path
@@ -141,6 +144,10 @@ class ProxyApp:
         """Return the entity of the path, or the response to a path without one."""
         entity = request.entity
         if entity is None:
+            if request.lossy_path == "/info":
+                return self._info.handle(request)
+            if request.lossy_path == "/" and not request.query and request.method in ("GET", "HEAD"):
+                return front_page(request)
             return _no_entity_response(request)
         if entity.version not in self._versions:
             return error_response(400)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from swift.base.entity import EntityPath
+from swift.base.truth import is_true
 from swift.cluster.health import SUSPECT_S, UNRESPONSIVE_S, Probe
 from swift.cluster.placement import NodeIterator
 from swift.cluster.transport import (
@@ -71,6 +72,11 @@ def backend_headers(context: ProxyContext, request: Request, *, transfer: bool) 
     return headers
 
 
+def is_newest(headers: HeaderMap) -> bool:
+    """Return True if the client requests the newest of all replicas."""
+    return is_true(headers.get("x-newest"))
+
+
 class Backends:
     """Sends requests to nodes and records their health.
 
@@ -89,8 +95,10 @@ class Backends:
         )
 
     def read_timeouts(self, settings: ProxySettings, *, newest: bool) -> Timeouts:
-        """Return the timeouts of a read; short ones unless all nodes are requested."""
-        node_timeout_s = settings.node_timeout if newest else settings.read_timeout_s
+        """Return the timeouts of a read; short ones if another node can take it over."""
+        node_timeout_s = settings.node_timeout
+        if not newest and settings.recoverable_node_timeout >= 0:
+            node_timeout_s = settings.recoverable_node_timeout
         return NodeTimeouts(self._context.settings.conn_timeout, node_timeout_s)
 
     @property

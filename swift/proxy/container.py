@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from urllib.parse import quote
 
 from swift.base.entity import EntityPath
 from swift.gateway.info import (
     AccountInfo,
     account_info,
     account_key,
-    cache_info,
-    cached_container,
-    container_headers,
     container_info,
     container_key,
-    container_record,
     delete_cached_info,
 )
 from swift.http import environkeys, fields
@@ -28,28 +23,8 @@ from swift.proxy.account import AccountController
 from swift.proxy.backend import backend_headers
 from swift.proxy.context import ProxyContext
 from swift.proxy.controller import Change, Controller, authorize, metadata_headers
-from swift.proxy.query import listing_query
-from swift.proxy.shardbounds import listing_key
-from swift.proxy.shards import (
-    OBJECT,
-    cached_listing_response,
-    cached_shards,
-    is_split,
-    listing_response,
-    prepare_listing,
-    sharded_listing_response,
-)
-from swift.proxy.stronglisting import (
-    META_KEY,
-    UNSHARDED,
-    ReplicaRowsUnsupported,
-    SplitContainer,
-    StrongListing,
-    StrongPages,
-    is_wanted,
-)
-from swift.ring.device import Node
-from swift.ring.view import RingView
+from swift.proxy.listing.response import ContainerRead
+from swift.proxy.shards import listing_key
 
 PASS_THROUGH = frozenset(
     (
@@ -97,154 +72,10 @@ class ContainerController(Controller):
     def handle_read(self, request: Request, path: EntityPath) -> Response:
         """Handle GET or HEAD; the read ACL of the response decides about delayed denials."""
         if not self._is_internal(path.account) and not self._account_info(request, path.account).exists:
-            denied = authorize(request)
-            return denied or error_response(404)
-        remembered = self._cached_listing(request, path)
-        if remembered is not None:
-            return remembered
+            return authorize(request) or error_response(404)
         view, part = self._locate(path)
-        query = prepare_listing(request, listing_query(request, self.kind))
-        response = self.read(request, path, view, part, query)
-        settings = self.context.settings
-        record = container_record(response.status, response.headers)
-        key = container_key(path.account, str(path.container))
-        cache_info(request, key, record, settings.recheck_container_existence)
-        request.acl = response.headers.get("x-container-read")
-        denied = authorize(request)
-        if denied is not None:
-            response.discard()
-            return denied
-        if self._needs_strong_listing(request, path, response):
-            response = self._strong_listing(request, path, view, part, response)
-        elif is_split(request, response):
-            response = self._sharded_listing(request, path, view, part, response)
-        self._finish_headers(request, response)
-        return response
-
-    def _needs_strong_listing(self, request: Request, path: EntityPath, response: Response) -> bool:
-        """Return True if a listing has to show every acknowledged write."""
-        headers = response.headers
-        return (
-            self._lists_strongly(headers)
-            and request.method == "GET"
-            and response.is_success
-            and (is_split(request, response) or headers.get(fields.BACKEND_RECORD_TYPE, OBJECT) == OBJECT)
-            and not self._is_internal(path.account)
-        )
-
-    def _lists_strongly(self, headers: HeaderMap) -> bool:
-        return is_wanted(self.context.settings.strong_listing, headers.get(f"x-container-meta-{META_KEY}"))
-
-    def _strong_listing(
-        self, request: Request, path: EntityPath, view: RingView, part: int, found: Response
-    ) -> Response:
-        """Return a strong listing, or an eventual one where peer servers do not support it."""
-        listing = StrongListing(request, self._forward, path, self.context.limits.container_listing_limit)
-        pages = StrongPages(self.context, self.backends, request, path)
-        policy = found.headers.get(fields.BACKEND_STORAGE_POLICY_INDEX, "0")
-        try:
-            if found.headers.get(fields.BACKEND_SHARDING_STATE, UNSHARDED) != UNSHARDED:
-                raise SplitContainer
-            rows = listing.rows(pages.page_of_replicas)
-        except SplitContainer:
-            try:
-                rows = listing.rows(partial(pages.page_of_shards, policy))
-            except ReplicaRowsUnsupported:
-                return self._eventual_listing(request, path, view, part, found)
-        found.discard()
-        found.report_end(0, False)
-        headers = {**found.headers, fields.BACKEND_RECORD_TYPE: OBJECT}
-        headers.pop(fields.BACKEND_RECORD_SHARD_FORMAT, None)
-        headers.pop(fields.BACKEND_OVERRIDE_NAME_FILTER, None)
-        return listing_response(request, headers, rows)
-
-    def _eventual_listing(
-        self, request: Request, path: EntityPath, view: RingView, part: int, found: Response
-    ) -> Response:
-        """Return the listing of a container that is or was split, where some servers are the peer's."""
-        if is_split(request, found):
-            return self._sharded_listing(request, path, view, part, found)
-        if found.headers.get(fields.BACKEND_SHARDING_STATE, UNSHARDED) != UNSHARDED:
-            return found
-        found.discard()
-        found.report_end(0, False)
-        root = self._find_split_root(request, path, view.primaries(part), part, found)
-        return self._sharded_listing(request, path, view, part, root)
-
-    def _find_split_root(
-        self, request: Request, path: EntityPath, nodes: Sequence[Node], part: int, found: Response
-    ) -> Response:
-        """Return the response of a server that knows shards, because the first server did not."""
-        query = prepare_listing(request, listing_query(request, self.kind))
-        sent = backend_headers(self.context, request, transfer=True)
-        for node in nodes:
-            backend_request = self.backends.make_request(node, part, "GET", path, sent, query)
-            response = self.backends.request(backend_request)
-            if response is not None:
-                names = (fields.BACKEND_RECORD_TYPE, fields.BACKEND_SHARDING_STATE)
-                known = {name: response.headers[name] for name in names if name in response.headers}
-                root = Response(response.status, {**found.headers, **known}, response.body)
-                if is_split(request, root):
-                    return root
-        raise HTTPError(503)
-
-    def _cached_listing(self, request: Request, path: EntityPath) -> Response | None:
-        """Return a listing without a request to the root if caches know it and its shards."""
-        settings, limit_max = self.context.settings, self.context.limits.container_listing_limit
-        shards = cached_shards(
-            request,
-            path,
-            limit_max,
-            recheck_s=settings.recheck_listing_shard_ranges,
-            skip_pct=settings.container_listing_shard_ranges_skip_cache_pct,
-        )
-        if shards is None:
-            return None
-        listing_query(request, self.kind)  # raises for invalid parameters
-        headers = container_headers(cached_container(request, path.account, str(path.container)) or {})
-        if not headers or self._lists_strongly(headers):
-            return None
-        request.acl = headers.get("x-container-read")
-        denied = authorize(request)
-        if denied is not None:
-            return denied
-        root = Response(200, {**headers, "accept-ranges": "bytes"})
-        response = cached_listing_response(request, self._forward, path, limit_max, root, shards)
-        if response is not None:
-            self._finish_headers(request, response)
-        return response
-
-    def _sharded_listing(
-        self, request: Request, path: EntityPath, view: RingView, part: int, root: Response
-    ) -> Response:
-        def request_again() -> Response:
-            params = {**dict(request.params), "format": "json", "states": "listing"}
-            query = "&".join(
-                f"{quote(name.encode('latin-1'), safe='')}={quote(value.encode('latin-1'), safe='')}"
-                for name, value in params.items()
-            )
-            return self.read(request, path, view, part, query)
-
-        limit_max, recheck_s = (
-            self.context.limits.container_listing_limit,
-            self.context.settings.recheck_listing_shard_ranges,
-        )
-        return sharded_listing_response(
-            request, self._forward, path, limit_max, root, request_again, recheck_s=recheck_s
-        )
-
-    def _finish_headers(self, request: Request, response: Response) -> None:
-        headers = response.headers
-        if not request.env.get(environkeys.OWNER):
-            for name in self.context.settings.swift_owner_headers:
-                headers.pop(name, None)
-        policy = self.context.policies.of_header(headers.get(fields.BACKEND_STORAGE_POLICY_INDEX))
-        if response.is_success and policy is not None:
-            headers["x-storage-policy"] = policy.name
-        is_known = fields.BACKEND_SHARDING_STATE in headers or response.status == 404
-        if request.env.get(environkeys.RESELLER_REQUEST) and is_known:
-            sharding = headers.get(fields.SYSMETA_SHARDING, "")
-            headers["x-container-sharding"] = str(sharding.lower() == "true")
+        reading = ContainerRead(self.context, self.backends, self._forward, request, path)
+        return reading.respond(partial(self.read, request, path, view, part))
 
     # writing
 

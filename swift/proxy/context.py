@@ -11,6 +11,7 @@ from swift.base.clock import Clock, SystemClock
 from swift.base.hashing import PathHasher
 from swift.base.limits import Limits
 from swift.base.timestamp import Timestamp
+from swift.base.truth import is_true
 from swift.cluster.clocks import ClockComparison
 from swift.cluster.direct import DirectClient
 from swift.cluster.health import NodeHealth
@@ -34,8 +35,19 @@ from swift.proxy.restamp import Restamper, check_ahead
 from swift.proxy.settings import ProxySettings
 from swift.ring.device import Node
 from swift.ring.view import RingView
+from swift.telemetry.events import Event
+from swift.telemetry.metrics import GaugeMetric
 from swift.telemetry.repeatederrors import RepeatedErrorLog
 from swift.telemetry.telemetry import Telemetry
+
+_HANDOFF = Event("{kind}.handoff_count", "Requests that went to a handoff.")
+_ALL_HANDOFFS = Event("{kind}.handoff_all_count", "Requests that went to as many handoffs as primaries.")
+
+_CLOCK_OFFSET = GaugeMetric(
+    "swift_clock_offset_seconds", "Median of the storage servers' clocks minus this server's."
+)
+#: The container metadata key that enables strong listings.
+STRONG_KEY = "strong-listing"
 
 
 @dataclass
@@ -69,9 +81,7 @@ class ProxyContext:
         self.clocks = ClockComparison(
             self.clock,
             RepeatedErrorLog(self.telemetry.log, self.clock).error,
-            self.telemetry.metrics.gauge(
-                "swift_clock_offset_seconds", "Median of the storage servers' clocks minus this server's."
-            ),
+            _CLOCK_OFFSET.of(self.telemetry.metrics),
         )
         self.timings = ConnectTimings(self.clock, settings.timing_expiry)
         self.rates = TransferRates(self.clock)
@@ -100,6 +110,11 @@ class ProxyContext:
         if policy.ec is None:
             return quorum
         return policy.ec.quorum if self.settings.half_is_quorum else max(policy.ec.quorum, quorum)
+
+    def lists_strongly(self, mark: str | None) -> bool:
+        """Return True if a container has strong listings; ``mark`` is its metadata of ``STRONG_KEY``."""
+        setting = self.settings.strong_listing
+        return setting == "all" or (setting == "marked" and is_true(mark))
 
     def restamper(self, request: Request) -> Restamper:
         """Return the restamper of a change."""
@@ -204,11 +219,11 @@ class Planner:
         context = self._context
 
         def on_handoff(number: int) -> None:
-            context.telemetry.statsd.increment(f"{kind}.handoff_count")
+            _HANDOFF.count(context.telemetry.statsd, kind=kind)
             if self.settings.log_handoffs:
                 context.telemetry.log.warning(f"Handoff requested ({number})")
             if number == len(primaries):
-                context.telemetry.statsd.increment(f"{kind}.handoff_all_count")
+                _ALL_HANDOFFS.count(context.telemetry.statsd, kind=kind)
 
         count = self._node_count(len(primaries) - more) + more
         return NodeIterator(primaries, handoffs, context.health, count, on_handoff)

@@ -1,4 +1,4 @@
-"""The base of the account, container and object controllers of the proxy."""
+"""Changes of entities on their nodes, and the base of the account, container and object controllers."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import Response
-from swift.proxy.backend import Backends, backend_headers
+from swift.proxy.backend import Backends, backend_headers, is_newest
 from swift.proxy.context import ProxyContext
-from swift.proxy.reading import ReadPlan, SourceSearch, is_newest, source_response
+from swift.proxy.reading import ReadPlan, SourceSearch, source_response
+from swift.proxy.restamp import Restamper
 from swift.proxy.results import best_response, has_timestamp, with_clock_refusal
 from swift.ring.device import Node
 from swift.ring.view import RingView
@@ -51,21 +52,33 @@ class Controller:
 
     # reading
 
-    def read(self, request: Request, path: EntityPath, view: RingView, part: int, query: str) -> Response:
-        """Read an account or container (GET or HEAD) from the first good node."""
+    def read(
+        self,
+        request: Request,
+        path: EntityPath,
+        view: RingView,
+        part: int,
+        query: str,
+        headers: HeaderMap | None = None,
+    ) -> Response:
+        """Read an account or container (GET or HEAD) from the first good node.
+
+        ``headers`` replace the client's.
+        """
+        use_replication = _replication_network(request)
         planner = self.context.planner()
+        nodes = planner.for_read(view, part, self.kind)
         settings, newest = planner.settings, is_newest(request.headers)
         plan = ReadPlan(
             request.method,
             path,
             part,
-            backend_headers(self.context, request, transfer=True),
+            {**backend_headers(self.context, request, transfer=True), **(headers or {})},
             query,
             newest,
             self.backends.read_timeouts(settings, newest=newest),
-            _replication_network(request),
+            use_replication,
         )
-        nodes = planner.for_read(view, part, self.kind)
         search = SourceSearch(self.backends, settings, plan, nodes)
         found = search.find()
         return search.failure() if found is None else source_response(found[0])
@@ -74,49 +87,54 @@ class Controller:
 
     def write(self, request: Request, change: Change) -> Response:
         """Send one attempt per primary (handoffs replace failing ones) and agree on a response."""
-        responses, need = self.write_to_nodes(request, change)
+        responses, need = write_to_nodes(self.context, self.backends, request, change)
         return best_response(responses, len(change.attempts), need)
 
-    def write_to_nodes(self, request: Request, change: Change) -> tuple[list[BackendResponse], int]:
-        """Like ``write``, but return the nodes' responses and the quorum they need.
 
-        The attempts get a newer timestamp when nodes know a newer state (``proxy.restamp``).
-        """
-        settings, attempts = self.context.settings, change.attempts
-        need = self.context.write_quorum(len(attempts)) if change.quorum is None else change.quorum
-        use_replication = _replication_network(request)
-        restamper = self.context.restamper(request)
-        below = f"/{change.part}{change.path.quoted}"
-        nodes = self._nodes_for(change)
+def write_to_nodes(
+    context: ProxyContext, backends: Backends, request: Request, change: Change
+) -> tuple[list[BackendResponse], int]:
+    """Send one attempt per primary; return the nodes' responses and the number of them that must agree.
 
-        def send(node: Node, headers: HeaderMap) -> BackendResponse | None:
-            address = replication_address(node) if use_replication else node
-            path = f"/{node.device}{below}"
-            node_request = NodeRequest.with_length(
-                address, change.method, path, headers, change.body, settings
-            )
-            response = self.backends.request(node_request, nodes)
-            if (
-                response is not None
-                and response.status == 404
-                and node.index is None
-                and not has_timestamp(response.headers)
-            ):
-                # A handoff without the entity proves nothing.
-                return None
-            return response
+    The attempts get a newer timestamp when nodes know a newer state (``proxy.restamp``).
+    """
+    settings, attempts = context.settings, change.attempts
+    need = context.write_quorum(len(attempts)) if change.quorum is None else change.quorum
+    use_replication = _replication_network(request)
+    restamper: Restamper | None = None
+    below = f"/{change.part}{change.path.quoted}"
+    nodes = _nodes_for(context, change)
 
-        while True:
-            decider = WriteQuorum(len(attempts), need)
-            responses = fan_out(attempts, nodes, send, decider, grace_s=settings.post_quorum_timeout)
-            if not restamper.restamp(attempts, responses):
-                return with_clock_refusal(responses, need, nodes), need
-            nodes = self._nodes_for(change)
+    def send(node: Node, headers: HeaderMap) -> BackendResponse | None:
+        address = replication_address(node) if use_replication else node
+        path = f"/{node.device}{below}"
+        node_request = NodeRequest.with_length(address, change.method, path, headers, change.body, settings)
+        response = backends.request(node_request, nodes)
+        if (
+            response is not None
+            and response.status == 404
+            and node.index is None
+            and not has_timestamp(response.headers)
+        ):
+            # A handoff without the entity proves nothing.
+            return None
+        return response
 
-    def _nodes_for(self, change: Change) -> NodeIterator:
-        if change.nodes is not None:
-            return change.nodes()
-        return self.context.planner().for_read(change.view, change.part, self.kind)
+    while True:
+        decider = WriteQuorum(len(attempts), need)
+        responses = fan_out(attempts, nodes, send, decider, grace_s=settings.post_quorum_timeout)
+        if change.path.obj is None or 409 in [response.status for response in responses]:
+            restamper = restamper or context.restamper(request)
+            if restamper.restamp(attempts, responses):
+                nodes = _nodes_for(context, change)
+                continue
+        return with_clock_refusal(responses, need, nodes), need
+
+
+def _nodes_for(context: ProxyContext, change: Change) -> NodeIterator:
+    if change.nodes is not None:
+        return change.nodes()
+    return context.planner().for_read(change.view, change.part, change.path.kind)
 
 
 def _replication_network(request: Request) -> bool:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 from swift.base.entity import EntityPath
 from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
-from swift.base.truth import is_true
 from swift.cluster.collect import ResultQueue, Until, collect
 from swift.cluster.health import SUSPECT_S
 from swift.cluster.placement import NodeIterator
@@ -261,9 +260,8 @@ class SourceSearch:
             # When a majority has responded, an avoided node would only cost a timeout.
             self._nodes.uses_slow = 2 * self._responded <= self._primaries
         if self._is_good(response):
-            stamp = _timestamp(response.headers)
-            if stamp >= self._tombstone:
-                return self._update_best(response, node, stamp)
+            if not self._tombstone or _timestamp(response.headers) >= self._tombstone:
+                return self._update_best(response, node)
             response.stream.close()
             return False
         self._process_failure(response, is_handoff)
@@ -274,7 +272,7 @@ class SourceSearch:
             return False
         return 200 <= response.status < 400 or (response.status == 416 and self.plan.is_object)
 
-    def _update_best(self, response: BackendResponse, node: Node, stamp: Timestamp) -> bool:
+    def _update_best(self, response: BackendResponse, node: Node) -> bool:
         if not self.plan.newest:
             self.best = (response, node)
             return True
@@ -317,11 +315,6 @@ def rest_headers(headers: HeaderMap) -> HeaderMap:
         for name, value in headers.items()
         if name != fields.BACKEND_IGNORE_RANGE and not name.startswith("if-")
     }
-
-
-def is_newest(headers: HeaderMap) -> bool:
-    """Return True if the client requests the newest of all replicas."""
-    return is_true(headers.get("x-newest"))
 
 
 def source_response(response: BackendResponse) -> Response:

@@ -37,6 +37,12 @@ def client_headers(headers: HeaderMap) -> HeaderMap:
     return kept
 
 
+def without_swift_bytes(content_type: str) -> str:
+    """Return a content type without the size that listings of large objects carry in it."""
+    kind, *parameters = content_type.split(";")
+    return ";".join([kind, *(p for p in parameters if not p.strip().startswith("swift_bytes="))])
+
+
 def has_timestamp(headers: HeaderMap) -> bool:
     """Return True if a 404 says when the entity was deleted."""
     stamp = headers.get(fields.BACKEND_TIMESTAMP)

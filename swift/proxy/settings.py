@@ -192,9 +192,3 @@ class ProxySettings(Settings):
     expiring_objects_container_divisor: int = option(
         86400, "Seconds of expiry that share a queue container.", kind=integer(1)
     )
-
-    @property
-    def read_timeout_s(self) -> float:
-        """Seconds to wait for a read that another node can take over."""
-        timeout = self.recoverable_node_timeout
-        return self.node_timeout if timeout < 0 else timeout

@@ -51,8 +51,21 @@ from swift.ring.ringfile import load_table
 from swift.ring.split import Home, home_of
 from swift.runtime.diskcalls import DiskThreadPools
 from swift.telemetry.accesslog import AccessLog, common_log_time
+from swift.telemetry.events import Event
 from swift.telemetry.logtemplate import LogTemplate, TemplateFields, with_txid
+from swift.telemetry.metrics import CounterMetric, HistogramMetric
 from swift.telemetry.telemetry import Telemetry
+
+_TIMING = Event(
+    "{method}{errors}.timing", "Duration of a request; `.errors` for status 500 and higher but 507."
+)
+
+_DURATION = HistogramMetric(
+    "swift_backend_request_seconds", "Duration of requests of storage servers.", ("server", "method")
+)
+_RESPONSES = CounterMetric(
+    "swift_backend_responses_total", "Responses of storage servers, by status.", ("server", "status")
+)
 
 #: Partitions of the largest ring there can be.
 PARTITIONS_MAX = 1 << 32
@@ -299,13 +312,7 @@ class BackendApp:
         self._allow = ", ".join(sorted(table))
         metrics = context.telemetry.metrics
         self._durations = {
-            verb: metrics.histogram(
-                "swift_backend_request_seconds",
-                "Time to answer a request of the storage servers.",
-                server=self.server_type,
-                method=verb,
-            )
-            for verb in table
+            verb: _DURATION.of(metrics, server=self.server_type, method=verb) for verb in table
         }
         self._answers: dict[int, Any] = {}
 
@@ -368,7 +375,9 @@ class BackendApp:
             return error_response(503)
         except Exception as error:
             self.context.telemetry.log.exception(
-                f"ERROR {request.method} {request.path_qs}", error, txid=request.headers.get("x-trans-id")
+                f"ERROR cannot handle {request.method} {request.path_qs}",
+                error,
+                txid=request.headers.get("x-trans-id"),
             )
             return error_response(500)
 
@@ -387,17 +396,14 @@ class BackendApp:
             duration.observe(seconds)
         counter = self._answers.get(response.status)
         if counter is None:
-            counter = self._answers[response.status] = self.context.telemetry.metrics.counter(
-                "swift_backend_responses_total",
-                "Answers of the storage servers by status.",
-                server=self.server_type,
-                status=str(response.status),
+            counter = self._answers[response.status] = _RESPONSES.of(
+                self.context.telemetry.metrics, server=self.server_type, status=str(response.status)
             )
         counter.inc()
         statsd = self.context.telemetry.statsd
         if statsd.enabled:
             errors = ".errors" if response.status >= 500 and response.status != 507 else ""
-            statsd.timing(f"{request.method}{errors}.timing", seconds)
+            _TIMING.time(statsd, seconds, method=request.method, errors=errors)
         if statsd.labels_enabled:
             self._record_labelled_metrics(request, response, seconds)
         log = self.context.access_log

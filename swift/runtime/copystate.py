@@ -13,6 +13,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 from swift.base.documents import JsonObject
 from swift.runtime.daemon import PassReport
+from swift.telemetry.metrics import GaugeMetric
 from swift.telemetry.telemetry import Telemetry
 
 #: The keys of recon files: ring → the last completed pass, and the one under way.
@@ -20,10 +21,21 @@ STATE, PROGRESS = "copy_state", "copy_progress"
 #: Under which a pass over a device hands its counts to the report of all devices.
 FACTS_KEY = "copies"
 #: Metric → what it counts.
-GAUGE_HELP = {
-    "misplaced": "Partitions (databases) on a device that belong elsewhere.",
-    "missing": "Copies that other devices lack (databases: that this one lacks), as far as it is known.",
-    "failed": "Partitions (databases) that the pass could not bring in order.",
+_LABELS = ("ring", "device")
+_GAUGES = {
+    "misplaced": GaugeMetric(
+        "swift_copies_misplaced",
+        "Partitions (databases) on a device that belong elsewhere.",
+        _LABELS,
+    ),
+    "missing": GaugeMetric(
+        "swift_copies_missing",
+        "Copies that other devices lack (databases: that this one lacks), as far as it is known.",
+        _LABELS,
+    ),
+    "failed": GaugeMetric(
+        "swift_copies_failed", "Partitions (databases) that the pass could not repair.", _LABELS
+    ),
 }
 
 
@@ -119,9 +131,8 @@ def running_pass_facts(passed: PassReport, telemetry: Telemetry) -> dict[str, ob
 
 def _publish(telemetry: Telemetry, ring: str, devices: Mapping[str, JsonObject]) -> None:
     for device, counts in devices.items():
-        for name, about in GAUGE_HELP.items():
-            gauge = telemetry.metrics.gauge(f"swift_copies_{name}", about, ring=ring, device=device)
-            gauge.set(counts[name])
+        for name, gauge in _GAUGES.items():
+            gauge.of(telemetry.metrics, ring=ring, device=device).set(counts[name])
 
 
 def other_replicas_after(own: int, count: int) -> Iterator[int]:

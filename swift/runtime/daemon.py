@@ -1,13 +1,10 @@
-"""The one loop of all daemons.
+"""The runner of all daemons.
 
-What is special about a daemon is its ``DaemonTask``: into which shares its work can be cut (devices, mostly,
-but any names do), and a ``Pass`` for each share, which plans units of work and does one at a time. Everything
-else is the ``Runner``'s: once or forever, the interval and its jitter, green threads, worker processes
-(``supervise``), the pace in units and bytes, where a pass was when the process ended (``cursor``), what is
-counted and told, during a pass as well, shares that hang, and the end at the next unit boundary. A unit that
-fails is counted and logged; it never takes the others with it.
-
-It refuses to know what any unit is.
+A daemon's ``DaemonTask`` divides its work into shares (mostly devices) and makes a ``Pass`` for each, which
+plans units of work and processes one at a time. The ``Runner`` provides the rest: once or forever, the
+interval and its jitter, green threads, worker processes (``ShareWorkers``), the rate in units and bytes,
+the position of an interrupted pass (``Cursor``), counters and reports, stalled shares, and the end at the
+next unit boundary. A unit that fails is counted and logged; the others go on.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Declarations of daemons: each daemon's module declares it once, as ``DAEMON``.
 
-``python -m tools.generated`` finds the declarations and writes what is derived from them.
+``python -m tools.generate`` finds the declarations and writes what is derived from them.
 Spec: cli-and-config.md §8
 """
 

@@ -29,10 +29,18 @@ from swift.runtime.connection import (
     LingerLimits,
 )
 from swift.runtime.relay import relay_body
+from swift.telemetry.metrics import CounterMetric, GaugeMetric
 from swift.telemetry.telemetry import Telemetry
 from swift.wire.chunked import LAST_CHUNK, chunk_head
 from swift.wire.http1 import BadHead, HeadLimits, RequestHead, date_line, parse_request_head, response_head
 from swift.wire.proxyprotocol import TrustedProxies
+
+_OPEN = GaugeMetric("swift_http_connections", "Client connections open now.")
+_REFUSED = CounterMetric("swift_http_bad_requests_total", "Requests whose head was refused.")
+_DISPLACED = CounterMetric(
+    "swift_http_displaced_connections_total",
+    "Connections without a complete request that were closed because all places were taken.",
+)
 
 Handle = Callable[[Request], Response]
 
@@ -77,12 +85,9 @@ class HttpServer:
         self._arriving = 0
         self._stopping = False
         metrics = telemetry.metrics
-        self._open = metrics.gauge("swift_http_connections", "Client connections open now.")
-        self._refused = metrics.counter("swift_http_bad_requests_total", "Requests whose head was refused.")
-        self._displaced = metrics.counter(
-            "swift_http_displaced_connections_total",
-            "Connections without a complete request that were closed because all places were taken.",
-        )
+        self._open = _OPEN.of(metrics)
+        self._refused = _REFUSED.of(metrics)
+        self._displaced = _DISPLACED.of(metrics)
 
     # accepting
 
@@ -258,7 +263,7 @@ class HttpServer:
         except BodyError as error:
             return error_response(error.status)
         except Exception as error:
-            self._telemetry.log.exception(f"ERROR {request.method} {request.path_qs}", error)
+            self._telemetry.log.exception(f"ERROR cannot handle {request.method} {request.path_qs}", error)
             return error_response(500, "An error occurred", content_type="text/plain")
 
     # sending

@@ -85,8 +85,8 @@ class Pipeline:
         for (left, right), why in filter_order().items():
             if left in names and right in names and names.index(left) > names.index(right):
                 raise ConfigError(
-                    f"pipeline: {left} must stand left of {right}, else {why};"
-                    f" right is: {self._suggest_order()}"
+                    f"pipeline: {left} must come before {right}: {why};"
+                    f" change the order to: {self._suggest_order()}"
                 )
 
     def _suggest_order(self) -> str:

@@ -13,8 +13,15 @@ from collections.abc import Mapping
 from typing import TextIO
 
 from swift.base.clock import Clock
+from swift.telemetry.metrics import CounterMetric, GaugeMetric
 from swift.telemetry.recon import replace_text
 from swift.telemetry.telemetry import Telemetry
+
+_EVENTS = CounterMetric("swift_daemon_events_total", "Events of daemons, by kind.", ("daemon", "event"))
+_PASS_SECONDS = GaugeMetric("swift_daemon_pass_seconds", "Duration of the last pass.", ("daemon",))
+_PASS_END = GaugeMetric("swift_daemon_pass_end_seconds", "Unix time of the last pass's end.", ("daemon",))
+_PASSES = CounterMetric("swift_daemon_passes_total", "Passes completed.", ("daemon",))
+_UNITS = CounterMetric("swift_daemon_units_total", "Units of work done.", ("daemon",))
 
 #: Seconds between changes of the line on a terminal.
 TERMINAL_S = 0.2
@@ -49,9 +56,7 @@ class Counters:
 
 def count_event(telemetry: Telemetry, daemon: str, event: str, amount: int) -> None:
     """Count for Prometheus only."""
-    telemetry.metrics.counter(
-        "swift_daemon_events_total", "Events of daemons, by kind.", daemon=daemon, event=event
-    ).inc(amount)
+    _EVENTS.of(telemetry.metrics, daemon=daemon, event=event).inc(amount)
 
 
 class Progress:
@@ -138,13 +143,11 @@ class PrometheusFile:
 
     def record_pass(self, seconds: float, ended_s: float, units: int) -> None:
         """Record a completed pass; ``ended_s`` is Unix time."""
-        metrics, labels = self._telemetry.metrics, {"daemon": self._daemon}
-        metrics.gauge("swift_daemon_pass_seconds", "Duration of the last pass.", **labels).set(seconds)
-        metrics.gauge("swift_daemon_pass_end_seconds", "Unix time of the last pass's end.", **labels).set(
-            ended_s
-        )
-        metrics.counter("swift_daemon_passes_total", "Passes completed.", **labels).inc()
-        metrics.counter("swift_daemon_units_total", "Units of work done.", **labels).inc(units)
+        metrics, daemon = self._telemetry.metrics, self._daemon
+        _PASS_SECONDS.of(metrics, daemon=daemon).set(seconds)
+        _PASS_END.of(metrics, daemon=daemon).set(ended_s)
+        _PASSES.of(metrics, daemon=daemon).inc()
+        _UNITS.of(metrics, daemon=daemon).inc(units)
 
     def add_counts(self, counts: Mapping[str, int]) -> None:
         """Take over what another process counted."""

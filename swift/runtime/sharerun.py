@@ -234,14 +234,14 @@ class ShareRun:
         resume_state.counts = dict(self._counters.counts)
         self._cursor.save()
 
-    def _log_failure(self, what: str, error: Exception) -> None:
+    def _log_failure(self, text: str, error: Exception) -> None:
         self._counters.add("errors")
-        log_failure(self._log, what, error)
+        log_failure(self._log, text, error)
 
 
-def log_failure(log: Log, what: str, error: Exception) -> None:
+def log_failure(log: Log, text: str, error: Exception) -> None:
     """Log a failure; only an unexpected one is logged with its traceback."""
     if isinstance(error, (SwiftError, OSError)):
-        log.error(f"ERROR {what}: {error}")
+        log.error(f"ERROR {text}: {error}")
     else:
-        log.exception(f"ERROR {what}", error)
+        log.exception(f"ERROR {text}", error)

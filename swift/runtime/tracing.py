@@ -35,8 +35,11 @@ from swift.config.common import TraceSettings
 from swift.runtime.serverspans import TracedRequests
 from swift.runtime.wsgi import Handle
 from swift.telemetry.log import Log
-from swift.telemetry.metrics import Registry
+from swift.telemetry.metrics import CounterMetric, Registry
 from swift.telemetry.telemetry import Telemetry
+
+_SENT = CounterMetric("swift_trace_spans_sent_total", "Spans that the collector accepted.")
+_DROPPED = CounterMetric("swift_trace_spans_dropped_total", "Spans that are missing in traces.", ("reason",))
 
 #: Seconds during which spans are collected for one request to the collector.
 INTERVAL_S = 1.0
@@ -78,13 +81,8 @@ class SpanQueue(SpanProcessor):
         self._is_planned = False
         #: The loss that is known was logged; cleared when spans are sent again.
         self._is_logged = False
-        self._sent = metrics.counter("swift_trace_spans_sent_total", "Spans that the collector took.")
-        self._dropped = {
-            reason: metrics.counter(
-                "swift_trace_spans_dropped_total", "Spans that are missing in traces.", reason=reason
-            )
-            for reason in ("queue", "export")
-        }
+        self._sent = _SENT.of(metrics)
+        self._dropped = {reason: _DROPPED.of(metrics, reason=reason) for reason in ("queue", "export")}
 
     def on_end(self, span: ReadableSpan) -> None:
         """Take a span; never waits."""

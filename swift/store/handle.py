@@ -312,7 +312,7 @@ class OpenDraft:
     __slots__ = ("raw", "_run")
 
     def __init__(self, raw: Draft, run: Run):
-        #: For as_call functions.
+        #: For functions that run as one call.
         self.raw = raw
         self._run = run
 

@@ -15,13 +15,14 @@ from swift.policy.policy import Policy
 from swift.store.api import Edit, EditOptions, ObjectKey, ObjectStore, ReadOptions, TryEditOptions
 from swift.store.layered import ForwardingEdit, ForwardingStore
 from swift.store.registry import EngineParts
-from swift.telemetry.metrics import Registry
+from swift.telemetry.metrics import HistogramMetric, Registry
+
+_SECONDS = HistogramMetric(
+    "swift_store_seconds", "Time that a device took for a call of its object engine.", ("call", "device")
+)
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-NAME = "swift_store_seconds"
-HELP = "Time that a device took for a call of its object engine."
 
 
 def _counted(
@@ -50,7 +51,7 @@ class ObservedStore(ForwardingStore):
     def count(self, call: str, device: str, began: float) -> None:
         """Record a call that began at ``began`` (monotonic seconds)."""
         seconds = time.monotonic() - began
-        self._metrics.histogram(NAME, HELP, call=call, device=device).observe(seconds)
+        _SECONDS.of(self._metrics, call=call, device=device).observe(seconds)
 
     stat = _counted(ForwardingStore.stat, "look")
     try_stat = _counted(ForwardingStore.try_stat, "look")

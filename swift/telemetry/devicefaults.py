@@ -13,8 +13,10 @@ from collections.abc import Callable
 
 from swift.base.documents import JsonObject
 from swift.platform.regularfiles import is_device_error
-from swift.telemetry.metrics import Registry
+from swift.telemetry.metrics import CounterMetric, Registry
 from swift.telemetry.recon import Facts, ReconFile
+
+_ERRORS = CounterMetric("swift_device_errors_total", "I/O errors of devices.", ("device", "error"))
 
 #: The recon file is written at most once in so many seconds by one process.
 WRITE_EVERY_S = 5.0
@@ -53,9 +55,7 @@ class DeviceFaults:
         code = _code_of(error)
         if not code:
             return
-        self._metrics.counter(
-            "swift_device_errors_total", "I/O errors of devices.", device=device, error=code
-        ).inc()
+        _ERRORS.of(self._metrics, device=device, error=code).inc()
         now_s = self._now_s()
         found = self._pending.setdefault(device, {"errors": 0})
         found.update(errors=found["errors"] + 1, last=now_s, error=code, text=str(error)[:200])

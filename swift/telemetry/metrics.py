@@ -1,13 +1,16 @@
 """Numbers about a running process, shown as the Prometheus text format on every server.
 
 A ``Registry`` belongs to one process; the sum over workers is the scraper's job (each worker's page
-carries a ``pid`` label). Names are declared where they are used; a name has one help text.
+carries a ``pid`` label). A metric is declared once, as a constant of the module that counts it;
+``doc/reference/metrics.md`` is made from the declarations.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, TypeVar
 
 #: Upper bounds of duration buckets, seconds.
 DURATION_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -64,6 +67,50 @@ class Histogram:
         self.sum += seconds
 
 
+M = TypeVar("M", Counter, Gauge, Histogram)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """The declaration of a metric: its name, its help text, and the names of its labels."""
+
+    name: str
+    about: str
+    labels: tuple[str, ...] = ()
+    #: The type of Prometheus.
+    kind: ClassVar[str] = ""
+
+
+class CounterMetric(Metric):
+    """A metric that only grows."""
+
+    kind = "counter"
+
+    def of(self, registry: Registry, **labels: str) -> Counter:
+        """Return the counter with these labels, made at first use; keep it, the look-up is not free."""
+        return registry.child(self, labels, Counter)
+
+
+class GaugeMetric(Metric):
+    """A metric that goes up and down."""
+
+    kind = "gauge"
+
+    def of(self, registry: Registry, **labels: str) -> Gauge:
+        """Return the gauge with these labels."""
+        return registry.child(self, labels, Gauge)
+
+
+class HistogramMetric(Metric):
+    """A metric of durations in seconds."""
+
+    kind = "histogram"
+
+    def of(self, registry: Registry, **labels: str) -> Histogram:
+        """Return the histogram with these labels."""
+        return registry.child(self, labels, Histogram)
+
+
 class Registry:
     """All metrics of one process."""
 
@@ -72,27 +119,16 @@ class Registry:
         self.constant_labels: Mapping[str, str] = constant_labels or {}
         self._families: dict[str, tuple[str, str, dict[Labels, Counter | Gauge | Histogram]]] = {}
 
-    def counter(self, name: str, help_text: str, **labels: str) -> Counter:
-        """Return the counter of this name and labels, made at first use; keep it, the look-up is not free."""
-        return self._metric(name, "counter", help_text, labels, Counter)
-
-    def gauge(self, name: str, help_text: str, **labels: str) -> Gauge:
-        """Return the gauge of this name and labels."""
-        return self._metric(name, "gauge", help_text, labels, Gauge)
-
-    def histogram(self, name: str, help_text: str, **labels: str) -> Histogram:
-        """Return the histogram of this name and labels."""
-        return self._metric(name, "histogram", help_text, labels, Histogram)
-
-    def _metric(  # type: ignore[no-untyped-def]
-        self, name: str, kind: str, help_text: str, labels: Mapping[str, str], make
-    ):
-        family = self._families.setdefault(name, (kind, help_text, {}))
+    def child(self, metric: Metric, labels: Mapping[str, str], make: Callable[[], M]) -> M:
+        """Return the sample of a metric with these labels; ValueError for labels that it does not declare."""
+        if tuple(labels) != metric.labels and set(labels) != set(metric.labels):
+            raise ValueError(f"{metric.name} has the labels {metric.labels}, not {tuple(labels)}")
+        children = self._families.setdefault(metric.name, (metric.kind, metric.about, {}))[2]
         key = tuple(sorted(labels.items()))
-        metric = family[2].get(key)
-        if metric is None:
-            metric = family[2][key] = make()
-        return metric
+        child = children.get(key)
+        if child is None:
+            child = children[key] = make()
+        return child  # type: ignore[return-value]
 
     def render(self, labels: Mapping[str, str] | None = None) -> str:
         """Return the Prometheus text exposition format, version 0.0.4.

@@ -5,7 +5,8 @@ import os
 import pytest
 
 from swift import green
-from swift.cluster.client import HttpTransport
+from swift.cluster.exchange import HttpTransport
+from swift.cluster.pool import ConnectionPool
 from swift.cluster.transport import NodeAddress, NodeRequest, NodeTimeouts
 from swift.http.body import FileBody, InMemoryBody, IterableBody, ResponseBody, iter_body_bytes
 from swift.http.request import Request
@@ -141,7 +142,7 @@ def link(data, source):
     green.spawn_detached(serve)
     node, timeouts = NodeAddress("127.0.0.1", port), NodeTimeouts(5.0, 5.0)
     request = NodeRequest(node, "GET", "/", {}, b"", timeouts)
-    return HttpTransport(Registry()).stream(request).response().stream
+    return HttpTransport(ConnectionPool(Registry())).stream(request).response().stream
 
 
 KINDS = {

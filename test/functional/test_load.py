@@ -383,4 +383,4 @@ def test_a_load_logs_in_at_keystone(load, tmp_path, keystone):
     assert done.returncode == 1 and "answered 401 to project:name" in done.stderr
     keystone.catalog = [{"type": "image", "endpoints": []}]
     done = load("run", "w.toml", *words, auth=f"{keystone.url}/v3", key="own")
-    assert done.returncode == 1 and "knows no public object-store" in done.stderr
+    assert done.returncode == 1 and "has no public object-store" in done.stderr

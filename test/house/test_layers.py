@@ -127,6 +127,43 @@ def test_imports_point_down():
     assert not found, "\n".join(found)
 
 
+#: (package, folder, folder) of folders that import each other, each with its reason.
+NEIGHBOURS = {
+    ("proxy/obj", "commit", "write"): "a PUT ends with a commit, and a commit restores nodes by writes",
+}
+
+
+def folder_imports():
+    """Return (package, folder, imported folder) → the imports, for the sub-folders of every package."""
+    found = {}
+    for path in MODULES:
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        for name, line in imports_of(path):
+            other = tuple(name.split(".")[1:]) if name.startswith("swift.") else ()
+            shared = zip(parts, other, strict=False)
+            depth = next((n for n, (own, named) in enumerate(shared) if own != named), 0)
+            if depth and len(parts) > depth + 1 and (PACKAGE.joinpath(*other[: depth + 1])).is_dir():
+                place = "/".join(parts[:depth]), parts[depth], other[depth]
+                found.setdefault(place, []).append(f"{path.relative_to(ROOT)}:{line}")
+    return found
+
+
+def test_folders_of_a_package_import_in_one_direction():
+    imports = folder_imports()
+    both = {
+        place: lines
+        for place, lines in imports.items()
+        if place[1] < place[2] and (place[0], place[2], place[1]) in imports
+    }
+    found = [
+        f"swift/{package}: {one} and {other} import each other; {', '.join(both[package, one, other][:3])} …"
+        for package, one, other in sorted(both)
+        if (package, one, other) not in NEIGHBOURS
+    ]
+    assert not found, "\n".join(found)
+    assert NEIGHBOURS.keys() <= both.keys(), "some of these pairs are none any more"
+
+
 def modules_imported():
     """Each module of ours → those of ours that it imports, wherever in the file and for whatever purpose."""
     names = {
@@ -173,6 +210,26 @@ def test_a_circle_is_found():
 def test_no_modules_import_each_other_in_a_circle():
     circle = circle_in(modules_imported())
     assert not circle, f"{' -> '.join(circle)}: give what they share a module that both import"
+
+
+#: Packages whose folders may import each other.
+ENTANGLED = {"swift", "swift.s3"}
+
+
+def test_no_two_folders_of_a_package_import_each_other():
+    folders = {}
+    for module, others in modules_imported().items():
+        here = folders.setdefault(module.rpartition(".")[0], set())
+        here.update(other.rpartition(".")[0] for other in others)
+    found = {
+        frozenset((one, other))
+        for one, others in folders.items()
+        for other in others - {one}
+        if one in folders.get(other, ())
+        and one.rpartition(".")[0] == other.rpartition(".")[0]
+        and one.rpartition(".")[0] not in ENTANGLED
+    }
+    assert not found, f"{sorted(map(sorted, found))}: which of them is below the other?"
 
 
 def test_only_green_knows_eventlet():

@@ -66,7 +66,7 @@ def test_three_hosts_are_deployed_changed_and_checked(world):
     assert "host two: change /etc/swift/object-server.conf" in told
     assert "host two: reload swift-object-server.service" in told
     assert "@replication" not in told
-    assert told.splitlines()[-1] == "all hosts are as the inventory says"
+    assert told.splitlines()[-1] == "all hosts match the inventory"
 
     # A host that loses a role loses its services and its files, and nothing that swift-deploy did not write.
     third = NODES[2]
@@ -81,7 +81,7 @@ def test_three_hosts_are_deployed_changed_and_checked(world):
     assert status == 0, told
     for line in ("disable swift-proxy-server.service", "remove /etc/swift/proxy-server.conf"):
         assert told.count(f"host three: {line}") == 2, told
-    assert told.splitlines()[-1] == "all hosts are as the inventory says"
+    assert told.splitlines()[-1] == "all hosts match the inventory"
     told, status = world.run(
         third,
         "for unit in swift-proxy-server memcached swift-object-server; do "

@@ -474,7 +474,7 @@ class SimulatedDisk(Disk):
         """Size, inode, times and links."""
         return self._stat(self._find(fd))
 
-    def statvfs(self, file: int | str) -> SimpleNamespace:  # type: ignore[override]
+    def statvfs(self, file: int | str) -> SimpleNamespace:
         """Return the figures of a filesystem with unlimited space."""
         return SimpleNamespace(f_frsize=4096, f_blocks=1 << 40, f_bavail=1 << 40, f_files=0, f_favail=0)
 

@@ -190,7 +190,7 @@ class RecordedDisk(Disk):
         self._log = log
         self._handles: dict[int, int] = {}
 
-    def open(self, path: str, flags: int, mode: int = 0o777) -> int:  # type: ignore[override]
+    def open(self, path: str, flags: int, mode: int = 0o777) -> int:
         """See ``Disk``."""
         created = bool(flags & os.O_CREAT) and not os.path.exists(path)
         fd = os.open(path, flags, mode)
@@ -201,25 +201,25 @@ class RecordedDisk(Disk):
                 self._handles[fd] = self._log.opened(path, created=created)
         return fd
 
-    def write(self, fd: int, data: Any) -> int:  # type: ignore[override]
+    def write(self, fd: int, data: Any) -> int:
         """See ``Disk``."""
         written = os.write(fd, data)
         self._log.add("pwrite", self._handles[fd], bytes(data[:written]), None)
         return written
 
-    def truncate(self, fd: int, size: int) -> None:  # type: ignore[override]
+    def truncate(self, fd: int, size: int) -> None:
         """See ``Disk``."""
         os.ftruncate(fd, size)
         self._log.add("truncate", self._handles[fd], size)
 
-    def fsync(self, fd: int) -> None:  # type: ignore[override]
+    def fsync(self, fd: int) -> None:
         """See ``Disk``."""
         if self._handles[fd] == -1:
             self._log.add("sync directory", os.readlink(f"/proc/self/fd/{fd}"))
         else:
             self._log.add("fsync", self._handles[fd])
 
-    def fdatasync(self, fd: int) -> None:  # type: ignore[override]
+    def fdatasync(self, fd: int) -> None:
         """See ``Disk``; the real device need not be synced."""
         self._log.add("fdatasync", self._handles[fd])
 
@@ -228,17 +228,17 @@ class RecordedDisk(Disk):
         self._handles.pop(fd, None)
         super().close(fd)
 
-    def mkdir(self, path: str, mode: int = 0o777) -> None:  # type: ignore[override]
+    def mkdir(self, path: str, mode: int = 0o777) -> None:
         """See ``Disk``."""
         os.mkdir(path, mode)
         self._log.add("mkdir", path)
 
-    def unlink(self, path: str) -> None:  # type: ignore[override]
+    def unlink(self, path: str) -> None:
         """See ``Disk``."""
         os.unlink(path)
         self._log.add("unlink", path)
 
-    def rename(self, old: str, new: str) -> None:  # type: ignore[override]
+    def rename(self, old: str, new: str) -> None:
         """See ``Disk``."""
         os.rename(old, new)
         self._log.add("rename", old, new)

@@ -9,12 +9,12 @@ import pytest
 
 from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
-from swift.proxy.obj.commit.restore import ArchiveRestorer
 from swift.proxy.obj.controller import ObjectController
-from swift.proxy.obj.location import ObjectLocation
+from swift.proxy.obj.location import WriteLocation
 from swift.proxy.obj.read.ec import ArchiveReader
 from swift.proxy.obj.scheme import Schemes
 from swift.proxy.obj.write.ec import ArchiveCoder
+from swift.proxy.obj.write.restore import ArchiveRestorer
 
 BODY = random.Random(5).randbytes(5500)
 PATH = EntityPath("a", "c", "o")
@@ -28,12 +28,13 @@ def world(make_sim):
     assert sim("PUT", "/a/c/o", {"x-object-meta-a": "ö", "content-type": "text/x"}, BODY).status == 201
     controller = ObjectController(sim.context, sim.handle, SimpleNamespace())
     schemes = Schemes(sim.context)
-    coder, reader = ArchiveCoder(sim.context, schemes), ArchiveReader(controller, schemes)
-    restorer = ArchiveRestorer(sim.context, controller.backends, reader, coder)
+    reader = ArchiveReader(sim.context, controller.backends, schemes)
+    coder = ArchiveCoder(sim.context, schemes)
+    restorer = ArchiveRestorer(sim.context, controller.backends, reader.read, coder)
     policy = sim.policies.get(1)
     view = sim.context.rings.object(policy).view()
     part = view.partition_of(sim.hasher.digest("a", "c", "o"))
-    target = ObjectLocation(PATH, SimpleNamespace(), policy, view, part, 4)
+    target = WriteLocation(PATH, SimpleNamespace(), policy, view, part, 4)
     head = sim("HEAD", "/a/c/o")
     return SimpleNamespace(
         sim=sim,

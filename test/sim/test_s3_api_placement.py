@@ -3,8 +3,8 @@
 import pytest
 
 from swift.http.response import error_response
-from swift.s3.api.call import Features
-from swift.s3.api.metadata import parse_storage_classes
+from swift.s3.core.call import Features
+from swift.s3.core.metadata import parse_storage_classes
 from test.support.s3_fixtures import S3Cluster
 
 COLD = {"x-amz-storage-class": "COLD"}

@@ -6,8 +6,8 @@ import pytest
 
 from swift.base.timestamp import Timestamp
 from swift.http import fields
-from swift.s3.api.uploadstate import CompletionDecision, MarkerRecord, SwapOutcome, read_state, swap_record
 from swift.s3.config.lifecyclerules import LifecycleRule
+from swift.s3.core.uploadstate import CompletionDecision, MarkerRecord, SwapOutcome, read_state, swap_record
 from swift.s3.daemons.expiration import COMPLETION_GRACE_S, CompletionRecovery, UnfinishedUpload
 from swift.s3.daemons.walk import DaemonObjectClient, RegisteredBucket
 from test.support.s3_fixtures import BUCKET, SEGMENTS, LifecycleFixture, etag_of

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from swift.s3.api.call import Features
+from swift.s3.core.call import Features
 from test.support.s3_fixtures import Multipart, S3Cluster
 
 CASES = {

@@ -7,7 +7,7 @@ import pytest
 from swift.http import fields
 from swift.middleware.slo.filter import Slo
 from swift.middleware.slo.settings import SloSettings
-from swift.s3.api.uploadstate import find_part_references
+from swift.s3.api.partreferences import find_part_references
 from swift.telemetry.log import silent_log
 from test.support.s3_fixtures import BUCKET, LifecycleFixture
 

@@ -87,8 +87,8 @@ def every(names: str | tuple[str, ...], cases: Iterable[Any], **_shown: object) 
             test.__doc__,
             test.__module__,
         )
-        over_all.__signature__ = inspect.Signature(left)  # type: ignore[attr-defined]
-        over_all.pytestmark = list(getattr(test, "pytestmark", []))  # type: ignore[attr-defined]
+        over_all.__signature__ = inspect.Signature(left)
+        over_all.pytestmark = list(getattr(test, "pytestmark", []))
         return over_all
 
     return decorate

@@ -18,7 +18,8 @@ from swift import green
 from swift.aio.supervisor import accepts_connections
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import Timestamp
-from swift.cluster.client import HttpTransport
+from swift.cluster.exchange import HttpTransport
+from swift.cluster.pool import ConnectionPool
 from swift.cluster.rings import Rings
 from swift.cluster.transport import BackendResponse, NodeTimeouts, TransportError
 from swift.http import fields
@@ -169,7 +170,7 @@ class ObjectNode:
         self.port = self.listener.getsockname()[1]
         self.lines = []
         self.telemetry = Telemetry(log_to(self.lines))
-        self.ways = NodeLinks(HttpTransport(self.telemetry.metrics))
+        self.ways = NodeLinks(HttpTransport(ConnectionPool(self.telemetry.metrics)))
         self.context = BackendContext(
             devices=Devices(str(self.root), mount_check=False),
             hasher=HASHER,

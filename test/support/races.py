@@ -20,8 +20,8 @@ from swift.gateway.internal_client import InternalClient, UnexpectedResponse
 from swift.http import fields
 from swift.http.response import Response, error_response
 from swift.policy.policy import Policies, Policy
-from swift.s3.api.metadata import metadata_for_post
-from swift.s3.api.uploadstate import DECISION_VALID_S
+from swift.s3.core.metadata import metadata_for_post
+from swift.s3.core.uploadstate import DECISION_VALID_S
 from swift.s3.daemons.expiration import ENDED, CompletionRecovery, Expiration
 from swift.s3.daemons.orphans import OrphanCleanup
 from swift.s3.daemons.walk import BucketWalk, RegisteredBucket, UploadCandidates

@@ -22,13 +22,13 @@ from swift.middleware.tempauth.users import TempauthSettings, parse_users
 from swift.middleware.versioned_writes.filter import VersionedWrites
 from swift.middleware.versioned_writes.settings import VersionedWritesSettings
 from swift.runtime.wsgi import response_or_error
-from swift.s3.api.call import Features
 from swift.s3.config.lifecycle import encode_rules
+from swift.s3.core.call import Features, PolicyVerdict
+from swift.s3.core.names import REGISTRY, registry_path
+from swift.s3.core.settings import S3Settings
 from swift.s3.daemons.lifecycle import Lifecycle, LifecycleSettings
 from swift.s3.filter import S3Api
-from swift.s3.names import REGISTRY, registry_path
-from swift.s3.policy.document import PolicyRequest, PolicyVerdict, Principal, evaluate_policy, parse_policy
-from swift.s3.settings import S3Settings
+from swift.s3.policy.document import PolicyRequest, Principal, evaluate_policy, parse_policy
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
 from test.support.daemons import DaemonFixture

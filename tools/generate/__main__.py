@@ -1,7 +1,8 @@
 """Write all generated files, or compare them with what is there: ``python -m tools.generate [--check]``.
 
 It writes samples and reference pages of options, headers and metrics, ``known.json`` and ``declared.json``,
-man pages, completions of shells, units of systemd, dashboards, and the table of the S3 API.
+man pages, completions of shells, units of systemd, lists of Debian's packages, dashboards, and the table of
+the S3 API.
 """
 
 from __future__ import annotations
@@ -16,14 +17,21 @@ from tools.generate import declared
 
 ROOT = Path(__file__).parents[2]
 #: Folder, and the pattern of the files in it that are all generated.
-OWNED = (("doc/man", "*.1"), ("etc/systemd", "swift*"), ("etc/completions", "*"), ("etc/grafana", "*"))
+OWNED = (
+    ("doc/man", "*.1"),
+    ("etc/systemd", "swift*"),
+    ("etc/completions", "*"),
+    ("etc/grafana", "*"),
+    ("debian", "*.manpages"),
+)
 
 
 def files(root: Path) -> Iterator[tuple[Path, str]]:
     """Return every generated file below ``root`` with its text."""
-    from tools.generate import completions, dashboards, manpages, metrics, s3_matrix, samples, units
+    from tools.generate import completions, dashboards, debian, manpages, metrics, s3_matrix, samples, units
 
-    for module in (declared, samples, units, manpages, completions, metrics, dashboards, s3_matrix):
+    generators = (declared, samples, units, debian, manpages, completions, metrics, dashboards, s3_matrix)
+    for module in generators:
         yield from module.files(root)
 
 

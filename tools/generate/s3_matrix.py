@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from swift.s3.api.checksums import ALGORITHMS
-from swift.s3.api.router import OPERATIONS, Operation, PathLevel
+from swift.s3.core.checksums import ALGORITHMS
+from swift.s3.core.router import OPERATIONS, Operation, PathLevel
 from swift.s3.filter import HANDLERS
 
 _HEAD = """# The S3 API
 
-`python -m tools.generate` makes this page from the table of operations (`swift/s3/api/router.py`) and
+`python -m tools.generate` makes this page from the table of operations (`swift/s3/core/router.py`) and
 from the handlers. The state of an operation is *supported* or `501`. An unsupported operation always gets
 `501 NotImplemented`; the server never ignores a sub-resource and runs the plain operation instead. Other
 unknown query parameters are ignored, with one exception. A write with an unknown parameter that has no

@@ -22,14 +22,14 @@ class MeteredDownload(ResponseBody):
         self._count_bytes = count_bytes
 
     def read_into(self, buffer: memoryview) -> int:
-        """See ``ResponseBody``."""
+        """Fill a buffer and count its bytes."""
         size = self._source.read_into(buffer)
         if size:
             self._count_bytes(size)
         return size
 
     def splice_into(self, pipe: int, size: int) -> int:
-        """See ``ResponseBody``."""
+        """Move bytes into a pipe and count them."""
         moved = self._source.splice_into(pipe, size)
         if moved:
             self._count_bytes(moved)
@@ -50,14 +50,14 @@ class MeteredUpload(WrappedRequestBody):
         self._count_bytes = count_bytes
 
     def read(self, size: int = -1) -> bytes:
-        """See ``RequestBody``."""
+        """Return bytes and count them."""
         data = self._source.read(size)
         if data:
             self._count_bytes(len(data))
         return data
 
     def read_into(self, view: memoryview) -> int:
-        """See ``RequestBody``."""
+        """Fill a buffer and count its bytes."""
         size = self._source.read_into(view)
         if size:
             self._count_bytes(size)

@@ -20,7 +20,10 @@ from swift.http.request import Request
 from swift.http.response import Response, error_response
 from swift.middleware.admission.settings import DeviceAdmissionSettings
 from swift.middleware.filter import App, Filter, FilterDeclaration
+from swift.telemetry.events import Event
 from swift.telemetry.telemetry import Telemetry
+
+_REJECTED = Event("admission.device", "Requests rejected because their device's queue is full.")
 
 #: More devices than a node has.
 _DEVICES_MAX = 1000
@@ -117,7 +120,7 @@ class DeviceAdmission(Filter):
         queue = self._device_queue(words[1])
         wait_s = queue.retry_after_s(replicates=replicates)
         if wait_s is not None:
-            self._statsd.increment("admission.device")
+            _REJECTED.count(self._statsd)
             return error_response(529, headers={"retry-after": str(max(1, math.ceil(wait_s)))})
         queue.begin(self._clock.monotonic(), replicates=replicates)
 

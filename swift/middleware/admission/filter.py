@@ -34,7 +34,13 @@ from swift.middleware.admission.rulesexchange import RulesExchange, RulesUpdate
 from swift.middleware.admission.settings import LEARN_CAPACITY, AdmissionSettings
 from swift.middleware.admission.tickets import READ, WRITE, BadTicket, verify_ticket
 from swift.middleware.filter import App, Filter, FilterDeclaration
+from swift.telemetry.events import Event
+from swift.telemetry.metrics import CounterMetric
 from swift.telemetry.telemetry import Telemetry
+
+_REJECTED = Event("admission.{reason}", "Rejected requests: `limited` (429) or `refused` (503).")
+
+_REFUSED = CounterMetric("swift_admission_refused_total", "Requests that were rejected.", ("status",))
 
 TICKET = "x-reservation"
 TICKET_STATUS = "x-reservation-status"
@@ -200,11 +206,8 @@ class Admission(Filter):
 
     def _rejection_response(self, refusal: Rejection) -> Response:
         name = "limited" if refusal.status == 429 else "refused"
-        self._telemetry.statsd.increment(f"admission.{name}")
-        counter = self._telemetry.metrics.counter(
-            "swift_admission_refused_total", "Requests that were not let in.", status=str(refusal.status)
-        )
-        counter.inc()
+        _REJECTED.count(self._telemetry.statsd, reason=name)
+        _REFUSED.of(self._telemetry.metrics, status=str(refusal.status)).inc()
         wait_s = max(1, math.ceil(refusal.wait_s))
         body = f"{refusal.reason} Try again after {wait_s} s.\n".encode("utf-8", "surrogateescape")
         headers = {"content-type": TEXT, "retry-after": str(wait_s)}
@@ -358,6 +361,6 @@ FILTER = FilterDeclaration(
         "reservations": bool(settings.ticket_key),
         "max_duration": settings.reservation_seconds_max,
     },
-    right_of=dict.fromkeys(("tempauth", "keystoneauth"), "the user would not be identified yet"),
-    left_of=dict.fromkeys(("slo", "dlo", "copy"), "each of its requests would be asked about"),
+    right_of=dict.fromkeys(("tempauth", "keystoneauth"), "the user must be identified"),
+    left_of=dict.fromkeys(("slo", "dlo", "copy"), "a large object or copy is admitted as one request"),
 )

@@ -31,7 +31,7 @@ _SIZE_SMOOTHING = 0.1
 _LENDABLE_STREAMS_SHARE = 0.75
 #: The classes of which sizes are remembered.
 _SIZES_MAX = 10_000
-#: The key of everything that is not guaranteed, in ``Demand``.
+#: The key of everything that is not guaranteed, in ``Usage`` by key.
 UNGUARANTEED_KEY = "spare"
 
 
@@ -244,7 +244,7 @@ class Limiter:
         return AdmittedRequest(self, qos_class, limits, expected, prepaid)
 
     def count_bytes(self, class_key: str, limits: tuple[str, ...], amount: float, now: float) -> float:
-        """See ``AdmittedRequest.count_bytes``; a negative amount is returned."""
+        """Count bytes and return the seconds to wait; a negative amount is returned."""
         if amount:
             self.usage[class_key].bytes += amount
         classes = self._classes["bytes"]
@@ -263,7 +263,7 @@ class Limiter:
         return wait_s
 
     def end(self, class_key: str, limits: tuple[str, ...], unused: float, size: float, now: float) -> None:
-        """See ``AdmittedRequest.end``."""
+        """Return the unused bytes of a request that ended, and note its size."""
         if unused:
             self.count_bytes(class_key, limits, -unused, now)
         for key in (class_key, *limits):

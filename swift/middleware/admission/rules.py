@@ -207,7 +207,7 @@ class _RuleReader:
             line=self._start,
         )
         if not rule.defines_class and greatest == NO_AMOUNTS:
-            raise self._error("it says nothing: give it guaranteed, greatest or weight", "name")
+            raise self._error("no limit: set guaranteed, greatest or weight", "name")
         return rule
 
     def _check_conditions(self, conditions: Mapping[str, str]) -> None:

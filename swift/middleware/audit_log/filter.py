@@ -291,7 +291,7 @@ def _make_filter(app: App, settings: AuditLogSettings, services: Services) -> Au
     )
 
 
-_UNSEEN = "the requests that it refuses would not be in the log"
+_UNSEEN = "the log must have refused requests as well"
 
 FILTER = FilterDeclaration(
     "audit_log",
@@ -299,5 +299,5 @@ FILTER = FilterDeclaration(
     _make_filter,
     position=42,
     left_of=dict.fromkeys(("tempauth", "keystoneauth", "s3api", "s3token", "tempurl", "formpost"), _UNSEEN),
-    right_of={"catch_errors": "the transaction id would not be known yet"},
+    right_of={"catch_errors": "catch_errors makes the transaction id"},
 )

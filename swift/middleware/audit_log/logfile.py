@@ -20,7 +20,11 @@ from swift.platform.disk import Disk
 from swift.platform.locks import file_lock
 from swift.platform.regularfiles import open_regular
 from swift.telemetry.log import Log
-from swift.telemetry.metrics import Registry
+from swift.telemetry.metrics import CounterMetric, Registry
+
+_DROPPED = CounterMetric(
+    "swift_audit_log_dropped_total", "Lines that are missing in the audit log.", ("reason",)
+)
 
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 MODE = 0o640
@@ -179,12 +183,7 @@ class AuditQueue:
         self._is_draining = False
         #: The loss that is known was logged; cleared when lines are written again.
         self._is_logged = False
-        self._dropped = {
-            reason: metrics.counter(
-                "swift_audit_log_dropped_total", "Lines that are missing in the audit log.", reason=reason
-            )
-            for reason in ("queue", "write")
-        }
+        self._dropped = {reason: _DROPPED.of(metrics, reason=reason) for reason in ("queue", "write")}
 
     def put(self, line: bytes) -> None:
         """Take a line; never waits."""

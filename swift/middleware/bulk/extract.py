@@ -42,7 +42,7 @@ class TarMemberBody(RequestBody):
         self._tar = tar
 
     def read(self, size: int = -1) -> bytes:
-        """See ``RequestBody``; raises ``InvalidArchive``."""
+        """Return bytes of the member; raise ``InvalidArchive``."""
         if size < 0:
             return b"".join(iter(lambda: self.read(CHUNK_BYTES), b""))
         try:

@@ -191,8 +191,8 @@ FILTER = FilterDeclaration(
     position=90,
     default=True,
     left_of={
-        "tempauth": "all its requests would have the rights of the first one",
-        "keystoneauth": "all its requests would have the rights of the first one",
-        "encryption": "it would read and write what is encrypted",
+        "tempauth": "tempauth authorizes each of its requests",
+        "keystoneauth": "keystoneauth authorizes each of its requests",
+        "encryption": "its own requests must pass through encryption",
     },
 )

@@ -129,7 +129,7 @@ def _decrypt_parts(
         buffered += chunk
         layout = parse_layout(buffered, ranges)
         if layout is None and (not chunk or len(buffered) > _HEAD_BYTES_MAX):
-            raise BodyError("the parts of an answer cannot be told apart")
+            raise BodyError("the parts of a response have no boundary")
     for piece in layout.pieces():
         remaining = piece.length if isinstance(piece, Span) else len(piece)
         transform = stream(piece.start).update if isinstance(piece, Span) else bytes

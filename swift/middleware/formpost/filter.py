@@ -25,7 +25,10 @@ from swift.middleware.formpost.form import Form, InvalidForm, SizeLimitedFileBod
 from swift.middleware.tempurl.filter import digests_info
 from swift.middleware.tempurl.scope import SignedScope
 from swift.middleware.tempurl.signature import DIGESTS_KIND, Key, find_signing_key, get_keys, parse_signature
+from swift.telemetry.events import Event
 from swift.telemetry.telemetry import Telemetry
+
+_DIGEST = Event("formpost.digests.{digest}", "Posted forms, by the digest of their signature.")
 
 FORMPOST_USER = ".wsgi.formpost"
 #: Fields that a form may have.
@@ -182,7 +185,7 @@ class FormPost(Filter):
             key = find_signing_key(signature, [text], get_keys(request, self.forward, entity.path))
         if signature is None or key is None:
             raise FormRejected(401, "Invalid Signature")
-        self._statsd.increment(f"formpost.digests.{signature.digest}")
+        _DIGEST.count(self._statsd, digest=signature.digest)
         return key
 
 
@@ -234,7 +237,7 @@ FILTER = FilterDeclaration(
     default=True,
     info=lambda settings: digests_info(settings.allowed_digests),
     left_of={
-        "tempauth": "what it lets in would be refused",
-        "keystoneauth": "what it lets in would be refused",
+        "tempauth": "formpost authorizes posted forms",
+        "keystoneauth": "formpost authorizes posted forms",
     },
 )

@@ -115,7 +115,7 @@ class FormFileBody(RequestBody):
         """Raise ``BodyError`` for a file that is too large already, or too small at its end."""
 
     def read(self, size: int = -1) -> bytes:
-        """See ``RequestBody``; raises ``InvalidForm`` and the errors of ``check_size`` too."""
+        """Return bytes of the file; raise ``InvalidForm`` and the errors of ``check_size``."""
         if size < 0:
             return b"".join(iter(lambda: self.read(CHUNK_BYTES), b""))
         while size and not self._buffered and not self._ended:
@@ -136,7 +136,7 @@ class SizeLimitedFileBody(FormFileBody):
         self._size_max = size_max
 
     def check_size(self, *, is_complete: bool) -> None:
-        """See ``FormFileBody``."""
+        """Raise ``FileTooLarge`` for a file above the largest size of the form."""
         if self.received > self._size_max:
             self.is_too_large = True
             raise FileTooLarge(f"a file of more than {self._size_max} bytes")

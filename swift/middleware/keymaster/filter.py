@@ -147,5 +147,5 @@ FILTER = FilterDeclaration(
     _make_filter,
     position=270,
     sample_lines=("# encryption_root_secret_<id> = <base64 of 32 bytes or more>",),
-    left_of={"encryption": "there would be no keys"},
+    left_of={"encryption": "the keymaster provides the keys"},
 )

@@ -43,5 +43,5 @@ FILTER = FilterDeclaration(
     lambda app, _settings, services: make_kmip_keymaster(app, services.conf),
     position=290,
     sample_lines=("# key_id_<id> = <key id>",),
-    left_of={"encryption": "there would be no keys"},
+    left_of={"encryption": "the keymaster provides the keys"},
 )

@@ -52,5 +52,5 @@ FILTER = FilterDeclaration(
     lambda app, _settings, services: make_kms_keymaster(app, services.conf),
     position=280,
     sample_lines=("# key_id_<id> = <key id>",),
-    left_of={"encryption": "there would be no keys"},
+    left_of={"encryption": "the keymaster provides the keys"},
 )

@@ -20,6 +20,7 @@ from swift.middleware.authorization import (
     is_request_referrer_allowed,
     match_prefix,
     normalise_prefixes,
+    respond_to_identity_question,
     unauthorized_response,
 )
 from swift.middleware.filter import App, Filter, FilterDeclaration
@@ -59,7 +60,7 @@ class Keystoneauth(Filter):
             env[environkeys.AUTHORIZE] = self.authorise_anonymous
         else:
             self._set_identity(request, identity)
-        response = self.forward(request)
+        response = respond_to_identity_question(request) or self.forward(request)
         domain = response.headers.pop(fields.SYSMETA_PROJECT_DOMAIN, None)
         if domain:
             response.headers[DOMAIN_HEADER] = domain
@@ -222,5 +223,5 @@ FILTER = FilterDeclaration(
         "# needs auth_token of keystonemiddleware left of it",
         "# <PREFIX>_operator_roles, <PREFIX>_service_roles, <PREFIX>_project_reader_roles = <role>",
     ),
-    right_of={"auth_token": "the user would not be identified yet"},
+    right_of={"auth_token": "auth_token identifies the user"},
 )

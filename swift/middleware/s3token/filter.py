@@ -59,6 +59,7 @@ class S3Token(Filter):
             return self._error_response(request, "ServiceUnavailable")
         if identity is None:
             return self._error_response(request, "AccessDenied")
+        details["signer"] = identity
         request.headers.update(identity.headers)
         if entity.path.account == details["access_key"]:
             path = entity.path._replace(
@@ -78,7 +79,14 @@ class S3Token(Filter):
     # identification
 
     def _identify(self, request: Request, access_key: str, details: AuthDetails) -> SignerIdentity | None:
-        """Return the signer from the cache or from Keystone; raises ``KeystoneUnavailable``."""
+        """Return the signer from the cache or from Keystone; raises ``KeystoneUnavailable``.
+
+        Later requests on behalf of the same S3 request find the signer in ``details``.
+        """
+        known = details.get("signer")
+        if isinstance(known, SignerIdentity):
+            self._set_token_version(request, known.headers)
+            return known
         cached = self._read_cache(request, access_key)
         if cached is not None and details["check_signature"](cached[1]):
             self._set_token_version(request, cached[0].headers)
@@ -155,5 +163,5 @@ FILTER = FilterDeclaration(
     _make_filter,
     position=150,
     sample_lines=("# stands between s3api and keystoneauth",),
-    left_of={"keystoneauth": "the user would not be identified yet"},
+    left_of={"keystoneauth": "s3token identifies the user"},
 )

@@ -54,7 +54,7 @@ class HTTPKeystone:
         self._token = "", 0.0
 
     def validate_signature(self, credentials: Mapping[str, str]) -> JsonDocument | None:
-        """See ``Keystone``."""
+        """Return Keystone's document about the signer; None for a wrong signature."""
         status, _, body = self._request(
             "POST", self._settings.auth_uri, "/s3tokens", {"credentials": credentials}
         )
@@ -65,7 +65,7 @@ class HTTPKeystone:
         return None
 
     def get_secret_key(self, user_id: str, access: str) -> str | None:
-        """See ``Keystone``."""
+        """Return the secret of an access key; None if it is unknown."""
         path = f"/users/{quote(user_id, safe='')}/credentials/OS-EC2/{quote(access, safe='')}"
         for _ in range(2):
             headers = {"x-auth-token": self._get_own_token()}

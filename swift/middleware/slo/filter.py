@@ -123,5 +123,5 @@ FILTER = FilterDeclaration(
         "max_manifest_segments": "10000",
         "max_manifest_size": "33554432",
     },
-    left_of={"encryption": "it would read and write what is encrypted"},
+    left_of={"encryption": "its own requests must pass through encryption"},
 )

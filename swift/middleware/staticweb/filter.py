@@ -274,8 +274,8 @@ FILTER = FilterDeclaration(
     default=True,
     info=lambda _settings: {},
     right_of={
-        "tempauth": "the user would not be authorized yet",
-        "keystoneauth": "the user would not be authorized yet",
+        "tempauth": "tempauth authorizes the user",
+        "keystoneauth": "keystoneauth authorizes the user",
     },
-    left_of={"encryption": "it would read and write what is encrypted"},
+    left_of={"encryption": "its own requests must pass through encryption"},
 )

@@ -32,6 +32,7 @@ from swift.middleware.authorization import (
     is_request_referrer_allowed,
     match_prefix,
     normalise_prefixes,
+    respond_to_identity_question,
     unauthorized_response,
 )
 from swift.middleware.filter import App, Filter, FilterDeclaration
@@ -46,7 +47,13 @@ from swift.middleware.tempauth.users import (
     parse_users,
     required_groups,
 )
+from swift.telemetry.events import Event
 from swift.telemetry.telemetry import Telemetry
+
+_UNAUTHORIZED = Event("tempauth.{prefix}.unauthorized", "Requests answered with 401.")
+_FORBIDDEN = Event("tempauth.{prefix}.forbidden", "Requests answered with 403.")
+_DENIED = Event("tempauth.{prefix}.token_denied", "Requests for a token with wrong keys.")
+_ERRORS = Event("tempauth.{prefix}.errors", "Errors of the filter.")
 
 ACL_HEADER = "x-account-access-control"
 
@@ -79,7 +86,7 @@ class Tempauth(Filter):
         self._statsd = telemetry.statsd
         #: Configured user → its group string.
         self._cached_groups: dict[tuple[str, str], str] = {}
-        self._metric_prefix = f"tempauth.{self._prefixes[0] or 'NONE'}"
+        self._metric_prefix = self._prefixes[0] or "NONE"
 
     # every request
 
@@ -104,7 +111,7 @@ class Tempauth(Filter):
             except MemcacheError as error:
                 return self._cache_error_response(request, error)
             if groups is None:
-                self._statsd.increment(f"{self._metric_prefix}.unauthorized")
+                _UNAUTHORIZED.count(self._statsd, prefix=self._metric_prefix)
                 return (
                     unauthorized_response(request) if self._prefixes[0] else self._forward_anonymous(request)
                 )
@@ -116,7 +123,7 @@ class Tempauth(Filter):
         access_key = details["access_key"]
         key = self._access_keys.get(access_key)
         if key is None or not details["check_signature"](key.secret):
-            self._statsd.increment(f"{self._metric_prefix}.unauthorized")
+            _UNAUTHORIZED.count(self._statsd, prefix=self._metric_prefix)
             return unauthorized_response(request, wire_value(access_key.partition(":")[0]))
         user = key.user
         entity = request.entity
@@ -148,7 +155,7 @@ class Tempauth(Filter):
             env[environkeys.ACCESS_LOGGING] = {"user_id": names[1]}
         if RESELLER_ADMIN in names:
             env[environkeys.RESELLER_REQUEST] = True
-        return self._forward_with_account_acl(request)
+        return respond_to_identity_question(request) or self._forward_with_account_acl(request)
 
     def _forward_anonymous(self, request: Request) -> Response:
         env = request.env
@@ -186,7 +193,7 @@ class Tempauth(Filter):
 
     def _cache_error_response(self, request: Request, error: MemcacheError) -> Response:
         """Return 503 when no cache server responds: the token may be valid."""
-        self._statsd.increment(f"{self._metric_prefix}.errors")
+        _ERRORS.count(self._statsd, prefix=self._metric_prefix)
         self._log.error(str(error), txid=request.env.get(environkeys.TRANS_ID))
         return error_response(503, headers={"retry-after": str(RETRY_AFTER_S)})
 
@@ -272,9 +279,9 @@ class Tempauth(Filter):
 
     def _denial(self, request: Request) -> Response:
         if request.env.get(environkeys.REMOTE_USER):
-            self._statsd.increment(f"{self._metric_prefix}.forbidden")
+            _FORBIDDEN.count(self._statsd, prefix=self._metric_prefix)
             return error_response(403)
-        self._statsd.increment(f"{self._metric_prefix}.unauthorized")
+        _UNAUTHORIZED.count(self._statsd, prefix=self._metric_prefix)
         return unauthorized_response(request)
 
     # tokens
@@ -300,7 +307,7 @@ class Tempauth(Filter):
         if user is None or not hmac.compare_digest(
             user.key.encode("utf-8"), (key or "").encode("latin-1", "replace")
         ):
-            self._statsd.increment(f"{self._metric_prefix}.token_denied")
+            _DENIED.count(self._statsd, prefix=self._metric_prefix)
             return unauthorized_response(request, self._failure_realm(request, owner, account))
         try:
             return self._token_response(request, user)

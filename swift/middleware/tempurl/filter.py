@@ -31,7 +31,10 @@ from swift.middleware.tempurl.signature import (
     parse_expiry,
     parse_signature,
 )
+from swift.telemetry.events import Event
 from swift.telemetry.telemetry import Telemetry
+
+_DIGEST = Event("tempurl.digests.{digest}", "Temporary URLs, by the digest of their signature.")
 
 TEMPURL_USER = ".wsgi.tempurl"
 #: Query parameters that requests with a link may have, by method; no signature covers them.
@@ -193,7 +196,7 @@ class TempURL(Filter):
         key = find_signing_key(signature, messages, get_keys(request, self.forward, entity.path))
         if key is None:
             return None
-        self._statsd.increment(f"tempurl.digests.{signature.digest}")
+        _DIGEST.count(self._statsd, digest=signature.digest)
         return SignedScope(
             key.scope,
             entity.path._replace(obj=None),
@@ -332,7 +335,7 @@ FILTER = FilterDeclaration(
     default=True,
     info=_info_entry,
     left_of={
-        "tempauth": "what it lets in would be refused",
-        "keystoneauth": "what it lets in would be refused",
+        "tempauth": "tempurl authorizes signed links",
+        "keystoneauth": "tempurl authorizes signed links",
     },
 )

@@ -281,5 +281,5 @@ FILTER = FilterDeclaration(
         *("catch_errors", "gatekeeper", "proxy_logging"),
     ),
     small_cluster={"allow_versioned_writes": "true", "allow_object_versioning": "true"},
-    left_of={"encryption": "it would read and write what is encrypted"},
+    left_of={"encryption": "its own requests must pass through encryption"},
 )

@@ -19,11 +19,13 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import NamedTuple
 from urllib.parse import quote
 
 from swift.base.documents import JsonObject
 from swift.base.entity import RESERVED, BadPath, Entity, EntityPath, NotUTF8, decode_path, quote_path
+from swift.base.pages import follow_pages
 from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.gateway.subrequest import make_subrequest, open_response, preauthorise
 from swift.http import environkeys, fields
@@ -201,23 +203,23 @@ class VersionLink:
 
     def _list_versions(self) -> Iterator[tuple[Version, JsonObject]]:
         """Yield the listed versions and their rows, the newest first; raise ``HTTPError`` 503."""
-        prefix, marker, count = f"{RESERVED}{self._object_name}{RESERVED}", "", _PAGE_SIZE
-        while True:
-            query = f"format=json&limit={count}&prefix={_quoted(prefix)}&marker={_quoted(marker)}"
-            request = self.make_request("GET", self._versions_container, query)
-            with open_response(self._forward, request) as response:
-                if response.status == 404:
-                    return
-                if not response.is_success:
-                    raise HTTPError(503)
-                rows = json.loads(response.read_body() or b"[]")
-            for row in rows:
-                version = Version.from_hidden_name(row["name"])
-                if version is not None and version.obj == self._object_name:
-                    yield version, row
-            if len(rows) < count:
-                return
-            marker, count = rows[-1]["name"], _LATER_PAGE_SIZE
+        pages = follow_pages(self._list_page, "", lambda row: str(row["name"]), limit=_PAGE_SIZE)
+        for row in chain.from_iterable(pages):
+            version = Version.from_hidden_name(row["name"])
+            if version is not None and version.obj == self._object_name:
+                yield version, row
+
+    def _list_page(self, marker: str) -> list[JsonObject]:
+        """Return the rows of hidden names after a name; raise ``HTTPError`` 503."""
+        count, prefix = _LATER_PAGE_SIZE if marker else _PAGE_SIZE, f"{RESERVED}{self._object_name}{RESERVED}"
+        query = f"format=json&limit={count}&prefix={_quoted(prefix)}&marker={_quoted(marker)}"
+        request = self.make_request("GET", self._versions_container, query)
+        with open_response(self._forward, request) as response:
+            if response.status == 404:
+                return []
+            if not response.is_success:
+                raise HTTPError(503)
+            return list(json.loads(response.read_body() or b"[]"))
 
 
 def just_above(time: Timestamp) -> Timestamp:

@@ -161,7 +161,7 @@ class DarkData(Watcher):
             return "unknown"
 
     def end(self, **_more: object) -> None:
-        """Say what was found."""
+        """Log the counts."""
         if self._is_looking:
-            told = ", ".join(f"{count} {name}" for name, count in self._counts.items())
-            self.logger.info(f"dark_data: {told}")
+            found = ", ".join(f"{count} {name}" for name, count in self._counts.items())
+            self.logger.info(f"dark_data: found {found}")

@@ -38,6 +38,14 @@ from swift.store.handle import StoreHandle
 from swift.store.layout import objects_dir
 from swift.store.packed.device import DIRECTORY as PACKED_DIRECTORY
 from swift.store.registry import StoreRegistry
+from swift.telemetry.metrics import GaugeMetric
+
+_SCRUB_DAYS = GaugeMetric(
+    "swift_auditor_scrub_days_expected", "Days that an audit of the device takes.", ("device",)
+)
+_SCRUB_KEPT = GaugeMetric(
+    "swift_auditor_scrub_kept", "1 while that is within scrub_days, else 0.", ("device",)
+)
 
 #: The file is written at most so often, seconds.
 SAVED_EVERY_S = 60.0
@@ -302,12 +310,8 @@ class AuditPass(DevicePassBase):
         self._pass_context.cursor.note(scrub.partitions)
         forecast = scrub.forecast()
         metrics, device = self._task.context.telemetry.metrics, self._device
-        metrics.gauge(
-            "swift_auditor_scrub_days_expected", "Days that an audit of the device takes.", device=device
-        ).set(forecast.days_expected)
-        metrics.gauge(
-            "swift_auditor_scrub_kept", "1 while that is within scrub_days, else 0.", device=device
-        ).set(forecast.is_on_schedule)
+        _SCRUB_DAYS.of(metrics, device=device).set(forecast.days_expected)
+        _SCRUB_KEPT.of(metrics, device=device).set(forecast.is_on_schedule)
         if forecast.is_on_schedule != self._was_on_schedule:
             self._was_on_schedule = forecast.is_on_schedule
             log = self._log.info if forecast.is_on_schedule else self._log.warning

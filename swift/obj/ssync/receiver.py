@@ -159,7 +159,7 @@ class SsyncReceiver:
         if isinstance(error, SwiftError | OSError):
             self._log(str(error))
             return ssync.error_line(0, str(error))
-        self._context.log.exception(f"ERROR SSYNC {self._request.raw_path}", error)
+        self._context.log.exception(f"ERROR cannot serve SSYNC {self._request.raw_path}", error)
         return ssync.error_line(0, "an error occurred")
 
     def _log(self, text: str) -> None:

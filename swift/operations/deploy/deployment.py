@@ -207,5 +207,5 @@ def _drift_of(host: HostPlan) -> Iterable[str]:
 
 def select_lines(plan: DeployPlan) -> Sequence[str]:
     """Return the lines of a plan and its notes, as ``plan`` prints them."""
-    lines = list(plan.lines()) or ["nothing to do: all hosts are as the inventory says"]
+    lines = list(plan.lines()) or ["nothing to do: all hosts match the inventory"]
     return [*plan.diffs(), *lines, *plan.notes()]

@@ -17,8 +17,26 @@ from swift.platform.disk import Disk
 from swift.platform.locks import file_lock
 from swift.platform.regularfiles import read_regular
 from swift.ring.device import Device
-from swift.telemetry.metrics import Registry
+from swift.telemetry.metrics import GaugeMetric, Registry
 from swift.telemetry.recon import replace_text
+
+_LABELS = ("policy", "zone")
+_USED = GaugeMetric(
+    "swift_capacity_used_bytes", "Bytes used on the devices of a policy in a zone (swift-health).", _LABELS
+)
+_SIZE = GaugeMetric(
+    "swift_capacity_size_bytes", "Size of the devices of a policy in a zone (swift-health).", _LABELS
+)
+_GROWTH = GaugeMetric(
+    "swift_capacity_growth_bytes_per_day",
+    "Growth of a policy in a zone over the last weeks (swift-health).",
+    _LABELS,
+)
+_DAYS = GaugeMetric(
+    "swift_capacity_full_days",
+    "Days until a policy's zone is full at that growth; absent if it does not grow (swift-health).",
+    _LABELS,
+)
 
 DAY_S = 86400.0
 #: No device has so many bytes, and no clock shows such a time.
@@ -106,33 +124,13 @@ class CapacityForecast:
         """Write the metrics file for the textfile collector of the node exporter; raises OSError."""
         metrics = Registry()
         for each in self.zones:
-            metrics.gauge(
-                "swift_capacity_used_bytes",
-                "Bytes used on the devices of a policy in a zone (swift-health).",
-                policy=each.policy,
-                zone=each.zone,
-            ).set(each.used)
-            metrics.gauge(
-                "swift_capacity_size_bytes",
-                "Size of the devices of a policy in a zone (swift-health).",
-                policy=each.policy,
-                zone=each.zone,
-            ).set(each.size)
+            labels = {"policy": each.policy, "zone": each.zone}
+            _USED.of(metrics, **labels).set(each.used)
+            _SIZE.of(metrics, **labels).set(each.size)
             if each.growth is not None:
-                metrics.gauge(
-                    "swift_capacity_growth_bytes_per_day",
-                    "Growth of a policy in a zone over the last weeks (swift-health).",
-                    policy=each.policy,
-                    zone=each.zone,
-                ).set(each.growth)
+                _GROWTH.of(metrics, **labels).set(each.growth)
             if each.days is not None:
-                metrics.gauge(
-                    "swift_capacity_full_days",
-                    "Days until a policy's zone is full at that growth; absent if it does not grow "
-                    "(swift-health).",
-                    policy=each.policy,
-                    zone=each.zone,
-                ).set(each.days)
+                _DAYS.of(metrics, **labels).set(each.days)
         replace_text(path, metrics.render())
 
 

@@ -12,7 +12,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from swift import green
-from swift.cluster.client import make_transport
+from swift.cluster.exchange import HttpTransport
+from swift.cluster.pool import ConnectionPool
 from swift.cluster.transport import (
     BackendResponse,
     NodeAddress,
@@ -68,7 +69,7 @@ class ReconClient:
 
     def __init__(self, timeout_s: float, *, transport: Transport | None = None, agent: str = "swift-recon"):
         self._timeout_s = timeout_s
-        self._transport = transport or make_transport(Registry())
+        self._transport = transport or HttpTransport(ConnectionPool(Registry()))
         self._headers = {"user-agent": agent}
         self._places = green.Semaphore(AT_ONCE)
 

@@ -22,35 +22,32 @@ from swift.http.objectlock import CHECK, parse_lock
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.http.validate import check_metadata
-from swift.proxy.backend import backend_headers
+from swift.proxy.backend import backend_headers, is_newest
 from swift.proxy.context import ProxyContext
-from swift.proxy.controller import Change, Controller, authorize
+from swift.proxy.controller import Change, Controller, authorize, write_to_nodes
 from swift.proxy.obj.commit.conditional import ConditionalChanger, ReplicaRepair, is_conditional
-from swift.proxy.obj.commit.restore import ArchiveRestorer
 from swift.proxy.obj.commit.stored import IF_DELETE_AT, check_expiry_unchanged
-from swift.proxy.obj.location import ObjectLocation, locate
+from swift.proxy.obj.location import ObjectLocation, WriteLocation, locate, locate_for_write
 from swift.proxy.obj.read.ec import ArchiveReader
 from swift.proxy.obj.read.resume import ResumableBody
 from swift.proxy.obj.read.striped import make_striped_body
-from swift.proxy.obj.rowupdates import row_headers, send_updates, unsent_updates, write_attempts
+from swift.proxy.obj.rowupdates import ensure_row_majority, send_updates, unsent_updates, write_attempts
 from swift.proxy.obj.scheme import Schemes
 from swift.proxy.obj.write.checks import (
     check_content_type,
     check_upload,
     convert_delete_after,
-    without_swift_bytes,
 )
 from swift.proxy.obj.write.ec import ArchiveCoder
 from swift.proxy.obj.write.put import Uploader
+from swift.proxy.obj.write.restore import ArchiveRestorer
 from swift.proxy.reading import (
     ReadPlan,
     SourceSearch,
-    is_newest,
     source_response,
 )
-from swift.proxy.results import best_response, client_response
+from swift.proxy.results import best_response, client_response, without_swift_bytes
 from swift.proxy.shards import SPLIT_STATES, updating_shard
-from swift.proxy.stronglisting import ensure_row_majority
 
 _CIPHERTEXT = "The object is encrypted, and the pipeline has no keymaster and encryption to decrypt it."
 _LOCK_SYSMETA = fields.SYSMETA_S3_OBJECT_LOCK.removeprefix(fields.CONTAINER_SYSMETA)
@@ -67,10 +64,10 @@ class ObjectController(Controller):
         self._guesser = guesser
         schemes = Schemes(context)
         coder = ArchiveCoder(context, schemes)
-        self._archive_reader = ArchiveReader(self, schemes)
-        restorer = ArchiveRestorer(context, self.backends, self._archive_reader, coder)
-        repair = ReplicaRepair(self.backends, restorer)
-        self._uploader = Uploader(self, coder, repair)
+        self._archive_reader = ArchiveReader(context, self.backends, schemes)
+        restorer = ArchiveRestorer(context, self.backends, self._archive_reader.read, coder)
+        repair = ReplicaRepair(self.backends, restorer.restore)
+        self._uploader = Uploader(context, self.backends, coder, repair)
         self._conditional_changer = ConditionalChanger(context, self.backends, repair)
 
     def _container_info(self, request: Request, path: EntityPath) -> ContainerInfo:
@@ -132,10 +129,11 @@ class ObjectController(Controller):
         """Return the client's response; ``headers`` are those for the backends."""
         if location.policy.is_ec:
             return self._archive_reader.read(request, location, headers)
-        planner, newest = self.context.planner(location.policy.index), is_newest(request.headers)
+        planner = self.context.planner(location.policy.index)
+        nodes = planner.for_read(location.view, location.part, self.kind)
+        newest = is_newest(request.headers)
         timeouts = self.backends.read_timeouts(planner.settings, newest=newest)
         plan = ReadPlan(request.method, path, location.part, headers, request.query, newest, timeouts)
-        nodes = planner.for_read(location.view, location.part, self.kind)
         if planner.settings.striping_memory:
             nodes.reorder(self.context.rates.slow_last)
         search = SourceSearch(self.backends, planner.settings, plan, nodes)
@@ -168,9 +166,9 @@ class ObjectController(Controller):
         denied = authorize(request)
         return denied or (info if info.exists else error_response(404))
 
-    def _locate_for_write(self, request: Request, path: EntityPath, info: ContainerInfo) -> ObjectLocation:
+    def _locate_for_write(self, request: Request, path: EntityPath, info: ContainerInfo) -> WriteLocation:
         """Return the location with the shard that takes its row; raises ``HTTPError`` 503."""
-        location = locate(self.context, request, path, info)
+        location = locate_for_write(self.context, request, path, info)
         if info.sharding_state not in SPLIT_STATES:
             return location
         settings = self.context.settings
@@ -229,13 +227,13 @@ class ObjectController(Controller):
             )
             return _with_policy(best_response(responses, len(attempts), need), location)
         change = Change("POST", path, location.view, location.part, attempts)
-        responses, need = self.write_to_nodes(request, change)
+        responses, need = write_to_nodes(self.context, self.backends, request, change)
         return _with_policy(self._post_response(request, location, responses, attempts, need), location)
 
     def _post_response(
         self,
         request: Request,
-        location: ObjectLocation,
+        location: WriteLocation,
         responses: list[BackendResponse],
         attempts: list[HeaderMap],
         need: int,
@@ -296,7 +294,7 @@ class ObjectController(Controller):
             attempts,
             nodes=lambda: planner.for_delete(location.view, location.part)[0],
         )
-        responses, need = self.write_to_nodes(request, change)
+        responses, need = write_to_nodes(self.context, self.backends, request, change)
         # A node that never had the object has stored a tombstone and updated its container servers.
         return _with_policy(
             self._delete_response(request, location, attempts, responses, need, (204, 404)), location
@@ -305,7 +303,7 @@ class ObjectController(Controller):
     def _delete_response(
         self,
         request: Request,
-        location: ObjectLocation,
+        location: WriteLocation,
         attempts: list[HeaderMap],
         responses: list[BackendResponse],
         need: int,
@@ -326,8 +324,7 @@ class ObjectController(Controller):
         if location.is_strongly_listed and response.status in (204, 404):
             # An object that is reported as absent must not be listed either.
             deleted = [found for found in responses if found.status in left_tombstone]
-            row = row_headers(self.context, request, location, {})
-            if not ensure_row_majority(self.context, location.path, location.shard, deleted, "DELETE", row):
+            if not ensure_row_majority(self.context, request, location, deleted, "DELETE", {}):
                 return error_response(503)
         if response.status == 204:
             unsent = unsent_updates(attempts, responses, accepted=left_tombstone)

@@ -10,8 +10,7 @@ from swift.http import fields
 from swift.http.request import Request
 from swift.http.response import HTTPError
 from swift.policy.policy import Policy
-from swift.proxy.context import ProxyContext
-from swift.proxy.stronglisting import META_KEY, is_wanted
+from swift.proxy.context import STRONG_KEY, ProxyContext
 from swift.ring.view import RingView
 
 
@@ -24,6 +23,11 @@ class ObjectLocation:
     policy: Policy
     view: RingView
     part: int
+
+
+@dataclass(frozen=True, slots=True)
+class WriteLocation(ObjectLocation):
+    """The location of an object that is changed."""
 
     #: Object servers that must acknowledge a write.
     quorum: int
@@ -46,12 +50,15 @@ def locate(context: ProxyContext, request: Request, path: EntityPath, info: Cont
         raise HTTPError(503, "Unknown storage policy")
     view = context.rings.object(policy).view()
     part = view.partition_of(context.hasher.digest(path.account, path.container, path.obj))
-    quorum = context.object_quorum(policy, len(view.primaries(part)))
-    return ObjectLocation(path, info, policy, view, part, quorum, _is_strongly_listed(context, path, info))
+    return ObjectLocation(path, info, policy, view, part)
 
 
-def _is_strongly_listed(context: ProxyContext, path: EntityPath, info: ContainerInfo) -> bool:
-    if not is_wanted(context.settings.strong_listing, info.meta.get(META_KEY)):
-        return False
+def locate_for_write(
+    context: ProxyContext, request: Request, path: EntityPath, info: ContainerInfo
+) -> WriteLocation:
+    """Return the location of an object to be changed, without its shard; raise as ``locate``."""
+    found = locate(context, request, path, info)
+    quorum = context.object_quorum(found.policy, len(found.view.primaries(found.part)))
     is_internal = path.account.startswith(context.limits.auto_create_account_prefix)
-    return not is_internal
+    is_strongly_listed = not is_internal and context.lists_strongly(info.meta.get(STRONG_KEY))
+    return WriteLocation(path, info, found.policy, found.view, found.part, quorum, is_strongly_listed)

@@ -2,27 +2,29 @@
 
 Object servers send the rows. ``write_attempts`` gives each of them its share of the container's servers, so
 that enough rows are sent whichever nodes respond. Where no object server with a share has taken the write,
-the proxy sends the rows itself (``unsent_updates``).
+the proxy sends the rows itself (``unsent_updates``). In containers with strong listings a majority of the
+container's servers has the row before the write is acknowledged (``ensure_row_majority``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
+from functools import partial
 from typing import NamedTuple
 
 from swift import green
 from swift.base.digits import is_digits
-from swift.base.entity import quote_path
+from swift.base.entity import EntityPath, quote_path
 from swift.base.etag import unquote_etag
 from swift.cluster.direct import node_path
 from swift.cluster.expiry import EXPIRING_ACCOUNT, queue_container
-from swift.cluster.quorum import container_update_count
+from swift.cluster.quorum import container_update_count, majority
 from swift.cluster.transport import BackendResponse, NodeAddress, TransportError
 from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.proxy.context import ProxyContext
-from swift.proxy.obj.location import ObjectLocation
+from swift.proxy.obj.location import WriteLocation
 from swift.ring.device import Node
 
 
@@ -165,7 +167,7 @@ def row_of_put(request: Request, size: int, etag: str, footers: HeaderMap | None
 def send_updates(
     context: ProxyContext,
     request: Request,
-    location: ObjectLocation,
+    location: WriteLocation,
     unsent: Sequence[HeaderMap],
     op: str,
     row: HeaderMap,
@@ -173,14 +175,14 @@ def send_updates(
     """Send ``op`` (PUT or DELETE of the row) for every unsent share, in the background."""
     if not unsent or location.container.sharding_state not in _UNSHARDED_STATES:
         return
-    headers = row_headers(context, request, location, row)
+    headers = _row_headers(context, request, location, row)
     for ip, port, device, part in _container_servers(unsent):
         path = node_path(device, part, location.path.quoted)
-        green.spawn_detached(_send_row, context, (ip, port), op, path, headers)
+        green.spawn_detached(_send_row, context, NodeAddress(ip, port), op, path, headers)
 
 
-def row_headers(
-    context: ProxyContext, request: Request, location: ObjectLocation, row: HeaderMap
+def _row_headers(
+    context: ProxyContext, request: Request, location: WriteLocation, row: HeaderMap
 ) -> HeaderMap:
     """Return the headers that a container server is sent with a row."""
     return {
@@ -204,24 +206,80 @@ def _container_servers(unsent: Sequence[HeaderMap]) -> Iterator[tuple[str, int, 
 
 
 def _send_row(
-    context: ProxyContext, address: tuple[str, int], op: str, path: str, headers: HeaderMap
-) -> None:
+    context: ProxyContext, node: NodeAddress | Node, op: str, path: str, headers: HeaderMap
+) -> bool:
+    """Send a row to a container server; return True if the server took it."""
     try:
-        response = context.direct.request(NodeAddress(*address), op, path, headers)
+        response = context.direct.request(node, op, path, headers)
         outcome = "" if response.is_success else f"status {response.status}"
     except TransportError as error:
         outcome = str(error)
     if outcome:
         context.telemetry.log.warning(
-            f"container row of {path} was not sent to {address[0]}:{address[1]}: {outcome}",
+            f"container row of {path} was not sent to {node.ip}:{node.port}: {outcome}",
             txid=headers["x-trans-id"],
         )
+    return not outcome
+
+
+def ensure_row_majority(
+    context: ProxyContext,
+    request: Request,
+    location: WriteLocation,
+    responses: Sequence[BackendResponse],
+    op: str,
+    row: HeaderMap,
+) -> bool:
+    """Return True if a majority of the primaries of one container has ``op`` (PUT or DELETE) of a row.
+
+    Our object servers report which container servers took the row (``X-Backend-Container-Told``); the others
+    get it from here. A strong listing shows every such row (decision 0017).
+    """
+    lists = [response.headers.get(fields.BACKEND_CONTAINER_TOLD, "") for response in responses]
+    reported = {key for keys in lists for key in keys.split(",")}
+    headers = _row_headers(context, request, location, row)
+    own = EntityPath(location.path.account, location.path.container)
+    first = location.shard or own
+    if _ensure_majority_of(context, location.path, first, reported, op, headers):
+        return True
+    # A listing requests the rows of the container's own servers too, which move the row to its shard.
+    return first != own and _ensure_majority_of(context, location.path, own, frozenset(), op, headers)
+
+
+def _ensure_majority_of(
+    context: ProxyContext,
+    path: EntityPath,
+    container: EntityPath,
+    reported: Set[str],
+    op: str,
+    headers: HeaderMap,
+) -> bool:
+    """Return True if a majority of a container's primaries has the row, after sending it to the others."""
+    view = context.rings.container.view()
+    part = view.partition_of(context.hasher.digest(container.account, container.container))
+    nodes = view.primaries(part)
+    missing = [node for node in nodes if node.key not in reported]
+    known, need = len(nodes) - len(missing), majority(len(nodes))
+    if known >= need:
+        return True
+    row = EntityPath(container.account, container.container, path.obj).quoted
+    known += sum(
+        green.gather(
+            [partial(_send_row, context, n, op, node_path(n.device, part, row), headers) for n in missing]
+        )
+    )
+    if known < need:
+        context.telemetry.log.error(
+            f"ERROR only {known} of {len(nodes)} servers of {container} have the row of {path}",
+            txid=headers["x-trans-id"],
+        )
+    return known >= need
 
 
 def write_attempts(
     context: ProxyContext,
     headers: HeaderMap,
-    location: ObjectLocation,
+    location: WriteLocation,
     count: int | None = None,
 ) -> list[HeaderMap]:
     """Return one set of headers per primary, with its share of container and queue updates.

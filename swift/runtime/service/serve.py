@@ -369,11 +369,10 @@ def _adopt_previous_workers(
 ) -> int:
     """Keep supervising the workers from before a reload, because the new image cannot start."""
     log = telemetry_of({CONSOLE_KEY: "true"} if verbose else {}, name=section).log
-    message = "reload failed; the old workers continue; send SIGUSR1 to try again"
     if isinstance(error, (SwiftError, OSError)):
-        log.error(f"{message}: {error}")
+        log.error(f"reload failed; the old workers continue; send SIGUSR1 to try again: {error}")
     else:
-        log.exception(message, error)
+        log.exception("reload failed; the old workers continue; send SIGUSR1 to try again", error)
     notify_systemd(refusal_message(str(error) or repr(error)))
     return adopt_previous(
         ProcessRenewal(lambda workers: handover.renew(workers, log, notify_systemd), handover.take_workers()),

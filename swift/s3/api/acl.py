@@ -8,12 +8,13 @@ from swift.http import fields
 from swift.http.headers import HeaderMap, wire_value
 from swift.http.response import Response
 from swift.http.transform import as_request_body
-from swift.s3.api.call import Call, Handler, xml_response
-from swift.s3.api.metadata import is_large, object_storage_class, row_parameters
-from swift.s3.api.writes import missing_object_error, update_if_unchanged, version_query
-from swift.s3.auth.session import owner_sysmeta
-from swift.s3.errors import S3Error, error_for_status
-from swift.s3.names import segments_container
+from swift.s3.api.writes import missing_object_error, update_if_unchanged
+from swift.s3.core.call import Call, Handler, version_query, xml_response
+from swift.s3.core.errors import S3Error, error_for_status
+from swift.s3.core.metadata import is_large, object_storage_class, row_parameters
+from swift.s3.core.names import segments_container
+from swift.s3.core.session import owner_sysmeta
+from swift.s3.core.xml import parse
 from swift.s3.policy.acls import (
     ACL_SCHEMA,
     Acl,
@@ -26,7 +27,6 @@ from swift.s3.policy.acls import (
     swift_acl_of_document,
 )
 from swift.s3.policy.authorize import read_bucket_acl, read_bucket_rules, read_object_acl, validate_acl
-from swift.s3.xml import parse
 
 
 def get_bucket_acl(call: Call) -> Response:

@@ -4,37 +4,40 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import chain
 from urllib.parse import quote
 
 from swift import green
 from swift.base.entity import EntityPath
+from swift.base.pages import follow_pages
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.objectlock import ENABLED
 from swift.http.response import Response
-from swift.s3.api.call import Call, Handler, invalid_argument, no_content, xml_response
 from swift.s3.api.listing import read_page, render_user, user_element
-from swift.s3.api.metadata import DELETE_MARKER_TYPE
-from swift.s3.api.parts import CallerObjectClient
-from swift.s3.api.placement import segments_containers
 from swift.s3.api.retention import enable_lock
-from swift.s3.api.tags import BUCKET_TAGS_MAX, encode_tags, parse_tag_elements
-from swift.s3.api.uploadstate import (
+from swift.s3.core.call import Call, Handler, invalid_argument, no_content, xml_response
+from swift.s3.core.errors import S3Error, error_for_status
+from swift.s3.core.metadata import DELETE_MARKER_TYPE
+from swift.s3.core.names import is_bucket_name, segments_container
+from swift.s3.core.segments import segments_containers
+from swift.s3.core.session import with_trusted_bucket
+from swift.s3.core.tags import BUCKET_TAGS_MAX, encode_tags, parse_tag_elements
+from swift.s3.core.uploadstate import (
+    CallerObjectClient,
     SwapOutcome,
     delete_marker,
     end_upload,
+    list_segments,
     marker_name,
     part_number_of_name,
     read_state,
 )
-from swift.s3.auth.session import with_trusted_bucket
-from swift.s3.errors import S3Error, error_for_status
-from swift.s3.names import is_bucket_name, segments_container
+from swift.s3.core.xml import Group, RepeatedGroup, Text, Value, parse, text_of, tree_of, trees_of
 from swift.s3.policy.acls import parse_stored_acl
 from swift.s3.policy.authorize import new_bucket_acl_headers, read_bucket_acl
 from swift.s3.policy.context import OWNER_ENFORCED, OWNERSHIPS
 from swift.s3.policy.document import BUCKET_ARN_PREFIX
-from swift.s3.xml import Group, RepeatedGroup, Text, Value, parse, text_of, tree_of, trees_of
 
 CREATE_BUCKET = Group(
     "CreateBucketConfiguration",
@@ -213,27 +216,20 @@ def _delete_segments_container(call: Call, name: str, removable: dict[str, bool]
     ``removable`` is shared by all segments containers of a bucket: marker → True if its parts may be
     deleted. The marker and parts of an upload that completes stay; the lifecycle daemon ends it.
     """
-    session, marker = call.session, ""
-    while True:
-        query = f"format=json&marker={quote(marker, safe='')}"
-        with session.open_response("GET", name, query=query) as response:
-            if response.status == 404:
-                return
-            if not response.is_success:
-                raise error_for_status(response.status, missing="NoSuchBucket")
-            names = [row["name"] for row in json.loads(response.read_body())]
-        if not names:
-            break
-        for key in names:
-            start, _, last = key.rpartition("/")
-            if start and part_number_of_name(last) is None and name == segments_container(call.bucket):
-                _abort_upload(call, start, last, removable)
-                continue
-            if start not in removable:
-                removable[start] = not _is_completed(call, start)
-            if removable[start]:
-                session.delete_object(name, key)
-        marker = names[-1]
+    session = call.session
+    pages = follow_pages(
+        lambda marker: list_segments(call, name, marker=marker), "", lambda row: str(row["name"])
+    )
+    for row in chain.from_iterable(pages):
+        key = str(row["name"])
+        start, _, last = key.rpartition("/")
+        if start and part_number_of_name(last) is None and name == segments_container(call.bucket):
+            _abort_upload(call, start, last, removable)
+            continue
+        if start not in removable:
+            removable[start] = not _is_completed(call, start)
+        if removable[start]:
+            session.delete_object(name, key)
     with session.open_response("DELETE", name) as response:
         if not response.is_success and response.status not in (404, 409):
             raise error_for_status(response.status)

@@ -21,8 +21,14 @@ from swift.gateway.subrequest import open_response
 from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
-from swift.s3.api.call import Call, Handler, invalid_argument, respond_with_keep_alive, xml_response
-from swift.s3.api.checksums import (
+from swift.s3.api.encryption import AES256, KEY_METADATA, SSE_HEADER, completed_key_metadata
+from swift.s3.api.multipart import remove_parts, require_multipart
+from swift.s3.api.objectlock import completed_lock_metadata, lock_parts
+from swift.s3.api.placement import manifest_request
+from swift.s3.api.writes import checksum_elements, expiry_headers, parse_write_conditions, precondition_error
+from swift.s3.config.notifications import enqueue_event
+from swift.s3.core.call import Call, Handler, invalid_argument, respond_with_keep_alive, xml_response
+from swift.s3.core.checksums import (
     ALGORITHMS,
     CHECKSUM_HEADER_PREFIX,
     COMPOSITE,
@@ -34,14 +40,12 @@ from swift.s3.api.checksums import (
     parse_declared_checksum,
     validate_checksum_type,
 )
-from swift.s3.api.encryption import AES256, KEY_METADATA, SSE_HEADER, completed_key_metadata
-from swift.s3.api.metadata import DEFAULT_CONTENT_TYPE, manifest_headers
-from swift.s3.api.multipart import remove_parts, require_multipart
-from swift.s3.api.objectlock import completed_lock_metadata, lock_parts
-from swift.s3.api.parts import CallerObjectClient, read_upload_state
-from swift.s3.api.placement import manifest_request
-from swift.s3.api.uploadstate import (
+from swift.s3.core.errors import S3Error, error_for_status
+from swift.s3.core.metadata import DEFAULT_CONTENT_TYPE, manifest_headers
+from swift.s3.core.names import segments_container
+from swift.s3.core.uploadstate import (
     SWAPS_MAX,
+    CallerObjectClient,
     CompletionDecision,
     DecisionStatus,
     RequestedChecksum,
@@ -57,19 +61,11 @@ from swift.s3.api.uploadstate import (
     parse_requested_checksum,
     parse_upload_id,
     read_decision_status,
+    read_upload_state,
     revert_decision,
     swap_record,
 )
-from swift.s3.api.writes import (
-    checksum_elements,
-    expiry_headers,
-    parse_write_conditions,
-    precondition_error,
-)
-from swift.s3.config.notifications import enqueue_event
-from swift.s3.errors import S3Error, error_for_status
-from swift.s3.names import segments_container
-from swift.s3.xml import Group, RepeatedGroup, Text, Tree, Value, text_of, trees_of
+from swift.s3.core.xml import Group, RepeatedGroup, Text, Tree, Value, text_of, trees_of
 
 _CHECKSUM_ELEMENTS = tuple(Text(algorithm.element) for algorithm in ALGORITHMS.values())
 COMPLETE_UPLOAD = Group(

@@ -14,8 +14,6 @@ from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
 from swift.http.transform import as_request_body
-from swift.s3.api.call import Call, Handler, invalid_argument, iso_time, respond_with_keep_alive, xml_response
-from swift.s3.api.checksums import ALGORITHMS, FULL_OBJECT, DeclaredChecksum, find_algorithm
 from swift.s3.api.encryption import SOURCE_CUSTOMER_PREFIX as CUSTOMER_SOURCE
 from swift.s3.api.encryption import (
     EncryptedObject,
@@ -23,17 +21,7 @@ from swift.s3.api.encryption import (
     encrypt_upload,
     encryption_response_headers,
 )
-from swift.s3.api.metadata import (
-    REDIRECT_HEADER,
-    fails_if_modified_since,
-    fails_if_unmodified_since,
-    modified_second,
-    pop_date_conditions,
-    s3_version_id,
-    to_swift_headers,
-)
 from swift.s3.api.objectlock import lock_metadata
-from swift.s3.api.payload import S3Upload, VerifiedBody
 from swift.s3.api.placement import store_object
 from swift.s3.api.writes import (
     expiry_headers,
@@ -43,23 +31,42 @@ from swift.s3.api.writes import (
     precondition_error,
     redirect_headers,
     tagging_headers,
-    validate_version_id,
     validate_write,
     write_error,
     write_response_headers,
 )
-from swift.s3.auth.session import with_trusted_bucket
 from swift.s3.config.lifecycle import expiration_headers
 from swift.s3.config.notifications import enqueue_event, etag_and_version
-from swift.s3.errors import S3Error, error_for_status
-from swift.s3.names import is_bucket_name
+from swift.s3.core.call import (
+    Call,
+    Handler,
+    invalid_argument,
+    iso_time,
+    respond_with_keep_alive,
+    validate_version_id,
+    xml_response,
+)
+from swift.s3.core.checksums import ALGORITHMS, FULL_OBJECT, DeclaredChecksum, find_algorithm
+from swift.s3.core.errors import S3Error, error_for_status
+from swift.s3.core.metadata import (
+    REDIRECT_HEADER,
+    fails_if_modified_since,
+    fails_if_unmodified_since,
+    modified_second,
+    pop_date_conditions,
+    s3_version_id,
+    to_swift_headers,
+)
+from swift.s3.core.names import is_bucket_name
+from swift.s3.core.payload import S3Upload, VerifiedBody
+from swift.s3.core.session import with_trusted_bucket
+from swift.s3.core.xml import Group, Text, Value
 from swift.s3.policy.authorize import (
     authorize_source,
     new_object_acl_headers,
     read_object_acl,
     require_permission,
 )
-from swift.s3.xml import Group, Text, Value
 
 #: CopyObject copies at most this much; larger objects are copied in parts.
 COPY_BYTES_MAX = 5 << 30
@@ -126,7 +133,6 @@ def open_source(call: Call, source: CopySource, byte_range: str | None = None) -
     """Return the response with the source's content, which the caller releases; raise ``S3Error``."""
     session = authorize_source(call, source.bucket, source.key, source.version)
     if call.settings.s3_acl and not session.is_trusted_in(source.bucket):
-        session.identify()
         acl = read_object_acl(
             replace(call, session=with_trusted_bucket(session, source.bucket)), source.bucket, source.key
         )

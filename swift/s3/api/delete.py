@@ -18,7 +18,10 @@ from swift.http import environkeys, fields
 from swift.http.body import BodyError
 from swift.http.headers import HeaderMap
 from swift.http.response import HTTPError, Response
-from swift.s3.api.call import (
+from swift.s3.api.objectlock import bypass_headers, locked_error
+from swift.s3.api.writes import archive_error, has_versioning, precondition_error
+from swift.s3.config.notifications import enqueue_event
+from swift.s3.core.call import (
     Call,
     Handler,
     as_s3_error,
@@ -26,15 +29,12 @@ from swift.s3.api.call import (
     respond_with_keep_alive,
     xml_response,
 )
-from swift.s3.api.checksums import parse_declared_checksum
-from swift.s3.api.metadata import is_large as is_manifest
-from swift.s3.api.objectlock import bypass_headers, locked_error
-from swift.s3.api.writes import archive_error, has_versioning, precondition_error
-from swift.s3.config.notifications import enqueue_event
-from swift.s3.errors import S3Error, error_for_status
-from swift.s3.names import KEY_BYTES_MAX, own_parts
+from swift.s3.core.checksums import parse_declared_checksum
+from swift.s3.core.errors import S3Error, error_for_status
+from swift.s3.core.metadata import is_large as is_manifest
+from swift.s3.core.names import KEY_BYTES_MAX, own_parts
+from swift.s3.core.xml import Group, RepeatedGroup, Text, Tree, Value, text_of, trees_of
 from swift.s3.policy.authorize import authorize_deletion
-from swift.s3.xml import Group, RepeatedGroup, Text, Tree, Value, text_of, trees_of
 
 _DELETE_MARKER_TYPE_PREFIX = "application/x-deleted;"
 _DELETE_PARTS_QUERY = "multipart-manifest=delete&async=on"

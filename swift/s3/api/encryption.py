@@ -21,11 +21,12 @@ from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
 from swift.http.transform import SourceBodyError, TransformedBody, TransformedRequestBody
-from swift.s3.api.call import Call
-from swift.s3.api.payload import S3Upload
-from swift.s3.api.writes import version_query
-from swift.s3.auth.session import Session
-from swift.s3.errors import S3Error
+from swift.s3.core.call import Call, Handler, no_content, version_query, xml_response
+from swift.s3.core.errors import S3Error
+from swift.s3.core.payload import S3Upload
+from swift.s3.core.session import Session
+from swift.s3.core.xml import Group, RepeatedGroup, Text, Value, text_of, tree_of, trees_of
+from swift.s3.policy.authorize import require_owner
 
 SSE_HEADER = "x-amz-server-side-encryption"
 CUSTOMER_PREFIX, SOURCE_CUSTOMER_PREFIX = (
@@ -65,7 +66,7 @@ def parse_customer_key(headers: HeaderMap, prefix: str = CUSTOMER_PREFIX) -> Cus
     if algorithm is text is name is None:
         return None
     if algorithm is None or text is None or name is None:
-        raise _invalid_argument("Requests with keys of customers must say algorithm, key and the key's MD5.")
+        raise _invalid_argument("Requests with customer keys need the algorithm, the key and the key's MD5.")
     if algorithm != AES256:
         raise S3Error("InvalidEncryptionAlgorithmError", details={"ArgumentName": f"{prefix}algorithm"})
     try:
@@ -108,6 +109,59 @@ def validate_algorithm(call: Call, requested: str) -> None:
         raise S3Error("InvalidEncryptionAlgorithmError", details={"ArgumentName": SSE_HEADER})
     if not call.features.encryption:
         raise S3Error("NotImplemented", "Server-side encryption is not supported.")
+
+
+# --- the default of a bucket ----------------------------------------------------------------------------
+
+ENCRYPTION_CONFIGURATION = Group(
+    "ServerSideEncryptionConfiguration",
+    RepeatedGroup(
+        "Rule",
+        Group("ApplyServerSideEncryptionByDefault", Text("SSEAlgorithm"), Text("KMSMasterKeyID")),
+        Text("BucketKeyEnabled"),
+        required=True,
+    ),
+)
+
+
+def get_encryption(call: Call) -> Response:
+    """GetBucketEncryption."""
+    call.session.bucket_info(call.bucket)
+    if not call.features.encryption:
+        raise S3Error("ServerSideEncryptionConfigurationNotFoundError", details={"BucketName": call.bucket})
+    rule: Value = {
+        "ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": AES256},
+        "BucketKeyEnabled": "false",
+    }
+    return xml_response(ENCRYPTION_CONFIGURATION, {"Rule": [rule]})
+
+
+def put_encryption(call: Call) -> Response:
+    """PutBucketEncryption: accepts only the encryption that the cluster does anyway."""
+    rules = trees_of(call.parse_body(ENCRYPTION_CONFIGURATION).get("Rule"))
+    if len(rules) != 1 or "ApplyServerSideEncryptionByDefault" not in rules[0]:
+        raise S3Error("MalformedXML")
+    require_owner(call)
+    default = tree_of(rules[0]["ApplyServerSideEncryptionByDefault"])
+    algorithm = text_of(default.get("SSEAlgorithm"))
+    if algorithm == AES256 and "KMSMasterKeyID" in default:
+        text = "a KMSMasterKeyID is not applicable if the default sse algorithm is not aws:kms"
+        raise S3Error("InvalidArgument", text)
+    validate_algorithm(call, algorithm)
+    return Response(200)
+
+
+def delete_encryption(call: Call) -> Response:
+    """DeleteBucketEncryption: has no effect, as the cluster's encryption does not depend on buckets."""
+    require_owner(call)
+    return no_content()
+
+
+HANDLERS: dict[str, Handler] = {
+    "GetBucketEncryption": get_encryption,
+    "PutBucketEncryption": put_encryption,
+    "DeleteBucketEncryption": delete_encryption,
+}
 
 
 # --- keys of customers --------------------------------------------------------------------------------
@@ -323,5 +377,5 @@ def _import_cipher() -> ModuleType:
 def _range_start(headers: HeaderMap) -> int:
     first = headers.get("content-range", "").removeprefix("bytes ").partition("-")[0]
     if not (first.isascii() and first.isdigit()):
-        raise S3Error("NotImplemented", "Of what a customer's key encrypted one range is given at a time.")
+        raise S3Error("NotImplemented", "Only one range at a time can be read of objects with customer keys.")
     return int(first)

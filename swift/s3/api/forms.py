@@ -17,16 +17,16 @@ from swift.http.headers import HeaderMap, has_control_characters, wire_value
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.formpost.form import Form, FormFileBody, parse_parameters
-from swift.s3.api.call import Call, Handler, xml_response
 from swift.s3.api.objects import put_object
-from swift.s3.api.router import Endpoint
-from swift.s3.api.tags import OBJECT_TAGS_MAX, TAGGING, parse_tags_document, tags_header
-from swift.s3.auth.claim import parse_iso_date
 from swift.s3.auth.identify import claim_from_form
-from swift.s3.errors import RejectedBody, S3Error
-from swift.s3.names import KEY_BYTES_MAX
+from swift.s3.core.call import Call, Handler, xml_response
+from swift.s3.core.claim import parse_iso_date
+from swift.s3.core.errors import RejectedBody, S3Error
+from swift.s3.core.names import KEY_BYTES_MAX
+from swift.s3.core.router import Endpoint
+from swift.s3.core.tags import OBJECT_TAGS_MAX, TAGGING, parse_tags_document, tags_header
+from swift.s3.core.xml import Group, Text, parse
 from swift.s3.policy.authorize import authorize
-from swift.s3.xml import Group, Text, parse
 
 #: Bytes of all fields together, and how many there may be.
 FIELDS_BYTES_MAX, FIELDS_MAX = 64 << 10, 200
@@ -119,7 +119,7 @@ class FormFile(FormFileBody):
         self.s3_error: S3Error | None = None
 
     def check_size(self, *, is_complete: bool) -> None:
-        """See ``FormFileBody``."""
+        """Raise ``RejectedBody`` for a file of a size that the policy does not allow."""
         if self.received > self._size_max:
             details = {"ProposedSize": self.received, "MaxSizeAllowed": self._size_max}
             self._reject(S3Error("EntityTooLarge", details=details))
@@ -273,7 +273,6 @@ def post_object(call: Call) -> Response:
     """PostObject."""
     boundary = boundary_of(call.request)
     if not boundary:
-        call.session.identify()
         text = "Bucket POST must be of the enclosure-type multipart/form-data"
         raise S3Error("PreconditionFailed", text)
     if not call.session.is_anonymous:
@@ -282,11 +281,10 @@ def post_object(call: Call) -> Response:
     form.read_fields()
     fields = form.fields
     claim = claim_from_form(fields, call.settings)
-    session = call.session if claim is None else call.session.for_form_signer(claim)
-    if claim is None and not session.account:
+    if claim is None and not call.session.account:
         raise S3Error("AccessDenied")
     # Errors of a policy are reported only to a known signer.
-    session.identify()
+    session = call.session if claim is None else call.identify_signer(claim)
     original_fields = dict(fields)
     form.substitute_file_name(_FILE_NAME_VARIABLE)
     key = _object_key(call, form)

@@ -14,11 +14,11 @@ from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
-from swift.s3.api.call import Call, Handler, invalid_argument, iso_time_of_row, xml_response
-from swift.s3.api.metadata import DELETE_MARKER_TYPE, row_etag, row_storage_class, row_version_id
-from swift.s3.auth.session import with_trusted_bucket
-from swift.s3.errors import S3Error, error_for_status
-from swift.s3.xml import Element, Group, RenderedElement, RepeatedGroup, Text, Value, escape
+from swift.s3.core.call import Call, Handler, invalid_argument, iso_time_of_row, xml_response
+from swift.s3.core.errors import S3Error, error_for_status
+from swift.s3.core.metadata import DELETE_MARKER_TYPE, row_etag, row_storage_class, row_version_id
+from swift.s3.core.session import with_trusted_bucket
+from swift.s3.core.xml import Element, Group, RenderedElement, RepeatedGroup, Text, Value, escape
 
 
 def user_element(name: str) -> Element:
@@ -299,7 +299,6 @@ def _stored_version_marker(call: Call, marker: str, version_marker: str) -> str:
     """Return the id by which the listing knows a version; clients know one of an archived object as null."""
     if version_marker != "null":
         return version_marker
-    call.session.identify()
     head = with_trusted_bucket(call.session, call.bucket).head(call.bucket, marker, query="version-id=null")
     return head.headers.get("x-object-version-id", version_marker)
 

@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from itertools import chain
 
 from swift.base.documents import JsonObject
+from swift.base.pages import follow_pages
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
 from swift.http.transform import as_request_body
-from swift.s3.api.call import (
-    Call,
-    Handler,
-    invalid_argument,
-    iso_time_of_row,
-    no_content,
-    respond_with_keep_alive,
-    xml_response,
-)
-from swift.s3.api.checksums import (
-    ALGORITHMS,
-    COMPOSITE,
-    DeclaredChecksum,
-    find_algorithm,
-    parse_declared_checksum,
-    validate_checksum_type,
-)
 from swift.s3.api.copies import COPY_BYTES_MAX, CopySource, modified_time_of, open_source, parse_copy_source
 from swift.s3.api.encryption import (
     encrypt_upload,
@@ -42,7 +27,42 @@ from swift.s3.api.listing import (
     row_name,
     user_element,
 )
-from swift.s3.api.metadata import (
+from swift.s3.api.objectlock import (
+    LOCK_CONFIGURATION,
+    REQUESTED_LOCK_METADATA,
+    parse_requested_lock,
+    require_lockable,
+)
+from swift.s3.api.parts import find_parts_in_use, put_part, require_open_upload, require_upload
+from swift.s3.api.writes import (
+    expiry_headers,
+    part_checksum_elements,
+    redirect_headers,
+    tagging_headers,
+    upload_checksum_headers,
+    validate_write,
+    write_error,
+    write_response_headers,
+)
+from swift.s3.core.call import (
+    Call,
+    Handler,
+    invalid_argument,
+    iso_time_of_row,
+    no_content,
+    respond_with_keep_alive,
+    xml_response,
+)
+from swift.s3.core.checksums import (
+    ALGORITHMS,
+    COMPOSITE,
+    DeclaredChecksum,
+    find_algorithm,
+    parse_declared_checksum,
+    validate_checksum_type,
+)
+from swift.s3.core.errors import S3Error
+from swift.s3.core.metadata import (
     EMPTY_MD5,
     row_etag,
     row_parameters,
@@ -50,24 +70,13 @@ from swift.s3.api.metadata import (
     s3_version_id,
     to_swift_headers,
 )
-from swift.s3.api.objectlock import (
-    LOCK_CONFIGURATION,
-    REQUESTED_LOCK_METADATA,
-    parse_requested_lock,
-    require_lockable,
-)
-from swift.s3.api.parts import (
-    CallerObjectClient,
-    find_parts_in_use,
-    put_part,
-    require_open_upload,
-    require_upload,
-)
-from swift.s3.api.payload import S3Upload, VerifiedBody
-from swift.s3.api.placement import make_segments_container
-from swift.s3.api.uploadstate import (
+from swift.s3.core.names import segments_container
+from swift.s3.core.payload import S3Upload, VerifiedBody
+from swift.s3.core.segments import make_segments_container
+from swift.s3.core.uploadstate import (
     MARKER_CONTENT_TYPE,
     REQUESTED_CHECKSUM_METADATA,
+    CallerObjectClient,
     RequestedChecksum,
     SwapOutcome,
     UploadState,
@@ -82,21 +91,9 @@ from swift.s3.api.uploadstate import (
     part_name,
     part_number_of_name,
 )
-from swift.s3.api.writes import (
-    expiry_headers,
-    part_checksum_elements,
-    redirect_headers,
-    tagging_headers,
-    upload_checksum_headers,
-    validate_write,
-    write_error,
-    write_response_headers,
-)
-from swift.s3.errors import S3Error
-from swift.s3.names import segments_container
+from swift.s3.core.xml import Group, RepeatedGroup, Text, Value
 from swift.s3.policy.authorize import new_object_acl_headers
 from swift.s3.policy.context import upload_headers_metadata
-from swift.s3.xml import Group, RepeatedGroup, Text, Value
 
 CREATE_RESULT = Group("InitiateMultipartUploadResult", Text("Bucket"), Text("Key"), Text("UploadId"))
 _CHECKSUM_ELEMENTS = tuple(Text(algorithm.element) for algorithm in ALGORITHMS.values())
@@ -221,13 +218,24 @@ def abort_upload(call: Call) -> Response:
 def remove_parts(call: Call, state: UploadState, but: Collection[tuple[str, str]] = ()) -> None:
     """Delete the parts of an upload that has ended, except those in ``but``; raise ``S3Error``."""
     kept = {name for _, name in but}
-    prefix, marker = marker_name(state.key, state.id) + "/", ""
-    while rows := list_segments(call, state.segments_container, prefix=prefix, marker=marker):
-        for row in rows:
-            marker = str(row["name"])
-            # A longer name is of an upload of another key.
-            if marker not in kept and part_number_of_name(marker[len(prefix) :]) is not None:
-                call.session.delete_object(state.segments_container, marker)
+    prefix = marker_name(state.key, state.id) + "/"
+    for row in _rows_of_upload(call, state, prefix):
+        name = str(row["name"])
+        # A longer name is of an upload of another key.
+        if name not in kept and part_number_of_name(name[len(prefix) :]) is not None:
+            call.session.delete_object(state.segments_container, name)
+
+
+def _rows_of_upload(call: Call, state: UploadState, prefix: str) -> Iterator[JsonObject]:
+    """Yield the rows of an upload's segments container whose names begin with a prefix."""
+    container = state.segments_container
+    return chain.from_iterable(
+        follow_pages(
+            lambda marker: list_segments(call, container, prefix=prefix, marker=marker),
+            "",
+            lambda row: str(row["name"]),
+        )
+    )
 
 
 def _end_open_upload(call: Call, upload_id: str) -> UploadState:
@@ -408,14 +416,11 @@ def _part_rows(call: Call, state: UploadState) -> dict[int, dict[str, object]]:
     """Return the row of each valid part of an upload, by part number."""
     prefix = marker_name(call.key, state.id) + "/"
     found: dict[int, dict[str, object]] = {}
-    marker = ""
-    while rows := list_segments(call, state.segments_container, prefix=prefix, marker=marker):
-        for row in rows:
-            name = str(row["name"])
-            number = part_number_of_name(name[len(prefix) :])
-            if number is not None and state.part_name(number) == name:
-                found[number] = row
-        marker = str(rows[-1]["name"])
+    for row in _rows_of_upload(call, state, prefix):
+        name = str(row["name"])
+        number = part_number_of_name(name[len(prefix) :])
+        if number is not None and state.part_name(number) == name:
+            found[number] = row
     return found
 
 

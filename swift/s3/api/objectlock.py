@@ -24,10 +24,10 @@ from swift.http.objectlock import (
     parse_default_retention,
     parse_lock,
 )
-from swift.s3.api.call import Call, invalid_argument
-from swift.s3.auth.session import AclScope, owner_sysmeta
-from swift.s3.errors import S3Error
-from swift.s3.policy.authorize import BUCKET_OWNER, read_bucket_acl, require_permission
+from swift.s3.core.call import Call, invalid_argument
+from swift.s3.core.codec import sysmeta_key
+from swift.s3.core.errors import S3Error
+from swift.s3.policy.authorize import require_owner
 
 MODE_HEADER, UNTIL_HEADER, HOLD_HEADER = (
     f"x-amz-object-lock-{word}" for word in ("mode", "retain-until-date", "legal-hold")
@@ -35,7 +35,7 @@ MODE_HEADER, UNTIL_HEADER, HOLD_HEADER = (
 BYPASS_HEADER = "x-amz-bypass-governance-retention"
 #: Metadata of an upload's marker: the lock that its client requested.
 REQUESTED_LOCK_METADATA = fields.SYSMETA_S3_OBJECT + "lock"
-_RULE_KEY = fields.SYSMETA_S3_LOCK_RULE.removeprefix(fields.CONTAINER_SYSMETA)
+_RULE_KEY = sysmeta_key(fields.SYSMETA_S3_LOCK_RULE)
 _CONCURRENT_LOCKS = 8
 _LATEST_DATE_S = 253402300799
 
@@ -164,24 +164,3 @@ def bypass_headers(call: Call) -> HeaderMap:
         return {}
     require_owner(call)
     return {fields.BACKEND_OBJECT_LOCK: MAY_BYPASS}
-
-
-def require_owner(call: Call, bucket: str = "") -> None:
-    """Raise ``S3Error`` unless the caller owns the bucket, by default that of the request."""
-    bucket = bucket or call.bucket
-    if call.settings.s3_acl:
-        require_permission(call, read_bucket_acl(call, bucket), BUCKET_OWNER)
-    else:
-        # Rights that a policy grants do not count here.
-        owner_sysmeta(call.session.with_acl_scope(AclScope.ALL), bucket)
-
-
-def require_owned_target(call: Call, bucket: str, code: str) -> None:
-    """Raise ``S3Error`` with this code unless a bucket named in a document exists and is the caller's.
-
-    Daemons write to it with all rights, so policies and ACLs of the request's bucket do not count.
-    """
-    try:
-        require_owner(call, bucket)
-    except S3Error as error:
-        raise error if error.status >= 500 else S3Error(code)

@@ -14,8 +14,6 @@ from swift.http import fields
 from swift.http.conditional import client_etag, if_range_matches, parse_http_date
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
-from swift.s3.api.call import Call, Handler, invalid_argument, no_content, xml_response
-from swift.s3.api.checksums import ALGORITHMS
 from swift.s3.api.delete import enqueue_deletion_event, remove_object
 from swift.s3.api.encryption import (
     AES256,
@@ -27,34 +25,8 @@ from swift.s3.api.encryption import (
     validate_object_key,
 )
 from swift.s3.api.listing import read_page
-from swift.s3.api.metadata import (
-    DELETE_MARKER_TYPE,
-    apply_response_overrides,
-    fails_if_match,
-    fails_if_modified_since,
-    fails_if_unmodified_since,
-    is_multipart,
-    metadata_for_post,
-    object_etag,
-    object_storage_class,
-    parse_range,
-    parse_read_headers,
-    pop_date_conditions,
-    row_version_id,
-    s3_version_id,
-    to_s3_headers,
-    to_swift_headers,
-)
 from swift.s3.api.objectlock import lock_headers, lock_metadata
 from swift.s3.api.placement import store_object
-from swift.s3.api.tags import (
-    OBJECT_TAGS_MAX,
-    TAGGING,
-    decode_tags,
-    encode_tags,
-    parse_tags_document,
-    render_tags,
-)
 from swift.s3.api.writes import (
     checksum_elements,
     expiry_headers,
@@ -74,16 +46,43 @@ from swift.s3.api.writes import (
     upload_checksum_headers,
     validate_write,
     version_path,
-    version_query,
     write_error,
     write_response_headers,
 )
-from swift.s3.auth.session import owner_sysmeta, with_trusted_bucket
 from swift.s3.config.lifecycle import expiration_headers
 from swift.s3.config.notifications import enqueue_event, etag_and_version
-from swift.s3.errors import S3Error, error_for_status
+from swift.s3.core.call import Call, Handler, invalid_argument, no_content, version_query, xml_response
+from swift.s3.core.checksums import ALGORITHMS
+from swift.s3.core.errors import S3Error, error_for_status
+from swift.s3.core.metadata import (
+    DELETE_MARKER_TYPE,
+    apply_response_overrides,
+    fails_if_match,
+    fails_if_modified_since,
+    fails_if_unmodified_since,
+    is_multipart,
+    metadata_for_post,
+    object_etag,
+    object_storage_class,
+    parse_range,
+    parse_read_headers,
+    pop_date_conditions,
+    row_version_id,
+    s3_version_id,
+    to_s3_headers,
+    to_swift_headers,
+)
+from swift.s3.core.session import owner_sysmeta, with_trusted_bucket
+from swift.s3.core.tags import (
+    OBJECT_TAGS_MAX,
+    TAGGING,
+    decode_tags,
+    encode_tags,
+    parse_tags_document,
+    render_tags,
+)
+from swift.s3.core.xml import Group, RepeatedGroup, Text, Value
 from swift.s3.policy.authorize import authorize_read, new_object_acl_headers, open_object
-from swift.s3.xml import Group, RepeatedGroup, Text, Value
 
 _READ_STATUSES = (200, 206, 304)
 

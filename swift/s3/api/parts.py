@@ -12,59 +12,24 @@ from swift.http.body import RequestBody
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
 from swift.http.transform import WrappedRequestBody
-from swift.s3.api.call import Call
-from swift.s3.api.payload import S3Upload
-from swift.s3.api.uploadstate import (
+from swift.s3.api.partreferences import find_part_references
+from swift.s3.api.writes import add_checksum_metadata
+from swift.s3.core.call import Call
+from swift.s3.core.errors import S3Error
+from swift.s3.core.names import KEY_BYTES_MAX
+from swift.s3.core.payload import S3Upload
+from swift.s3.core.uploadstate import (
     NUMBER_DIGITS,
     SWAPS_MAX,
-    ObjectResponse,
+    CallerObjectClient,
     SwapOutcome,
     SwapTries,
     UploadState,
-    find_part_references,
     marker_name,
     no_such_upload,
-    read_state,
+    read_upload_state,
     swap_record,
 )
-from swift.s3.api.writes import add_checksum_metadata
-from swift.s3.auth.session import Session
-from swift.s3.errors import S3Error, error_for_status
-from swift.s3.names import KEY_BYTES_MAX
-
-#: Statuses that report the state of an object; 501: nodes support no conditions; 503: others change it too.
-_EXPECTED_STATUSES = (404, 409, 412, 501, 503)
-
-
-class CallerObjectClient:
-    """``ObjectClient`` with the rights of the caller; raises ``S3Error`` for unexpected statuses."""
-
-    def __init__(self, session: Session):
-        self._session = session
-
-    def request(
-        self,
-        method: str,
-        container: str,
-        name: str,
-        headers: HeaderMap | None = None,
-        body: bytes = b"",
-        *,
-        query: str = "",
-    ) -> ObjectResponse:
-        """See ``ObjectClient``."""
-        asked = self._session.open_response(method, container, name, headers=headers, body=body, query=query)
-        with asked as response:
-            if not response.is_success and response.status not in _EXPECTED_STATUSES:
-                raise error_for_status(response.status)
-            content = response.read_body() if method == "GET" and response.is_success else b""
-            return ObjectResponse(response.status, response.headers, content)
-
-
-def read_upload_state(call: Call, upload_id: str, *, is_newest: bool = True) -> UploadState | None:
-    """Return the state of an upload of the call's key, None without a marker; raise ``S3Error``."""
-    objects = CallerObjectClient(call.session)
-    return read_state(objects, call.bucket, call.key, upload_id, is_newest=is_newest)
 
 
 def require_upload(call: Call, upload_id: str, *, is_newest: bool = True) -> UploadState:
@@ -121,7 +86,7 @@ class RewindableBody(WrappedRequestBody):
         return self._position
 
     def read(self, size: int = -1) -> bytes:
-        """See ``RequestBody``."""
+        """Return bytes of the buffered beginning, then those of the source."""
         held = self._buffered
         if held is not None and self._position < len(held):
             stop = len(held) if size < 0 else self._position + size

@@ -10,22 +10,21 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from swift.base.entity import EntityPath
 from swift.base.etag import unquote_etag
 from swift.gateway.subrequest import open_response
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import Response
-from swift.s3.api.call import Call
-from swift.s3.api.checksums import FULL_OBJECT
-from swift.s3.api.metadata import manifest_headers
 from swift.s3.api.objectlock import completed_lock_metadata, lock_parts
-from swift.s3.api.payload import S3Upload
-from swift.s3.api.uploadstate import new_upload_id, part_name
 from swift.s3.api.writes import add_checksum_metadata
-from swift.s3.errors import S3Error, error_for_status
-from swift.s3.names import REGISTRY, registry_path, segments_container
+from swift.s3.core.call import Call
+from swift.s3.core.checksums import FULL_OBJECT
+from swift.s3.core.errors import S3Error
+from swift.s3.core.metadata import manifest_headers
+from swift.s3.core.payload import S3Upload
+from swift.s3.core.segments import make_segments_container
+from swift.s3.core.uploadstate import new_upload_id, part_name
 
 #: Headers of a write that are about its body.
 _BODY_HEADERS = ("content-length", "transfer-encoding", "etag")
@@ -88,66 +87,3 @@ def manifest_request(call: Call, parts: Sequence[tuple[str, str, str]], headers:
     body = json.dumps(manifest).encode()
     query = "multipart-manifest=put"
     return call.session.subrequest("PUT", call.bucket, call.key, headers=headers, body=body, query=query)
-
-
-# --- the containers of parts --------------------------------------------------------------------------
-
-
-def segments_containers(call: Call) -> list[str]:
-    """Return the names of all possible segments containers of the bucket."""
-    classes = call.features.storage_classes
-    kinds = () if classes.is_single else classes
-    return [
-        segments_container(call.bucket),
-        *(segments_container(call.bucket, storage_class) for storage_class in kinds),
-    ]
-
-
-def make_segments_container(call: Call, storage_class: str = "") -> str:
-    """Create a segments container with the bucket's ACLs and return its name; raise ``S3Error``.
-
-    It has the bucket's policy, or that of the storage class. The bucket is registered for the lifecycle
-    daemon, which deletes the unused parts of overwritten objects and uploads.
-    """
-    session, name = call.session, segments_container(call.bucket, storage_class)
-    if storage_class and session.has_bucket(name):
-        if not call.features.storage_classes.is_in_policy(
-            storage_class, session.bucket_info(name).policy_index
-        ):
-            raise S3Error(
-                "InvalidStorageClass", f"{storage_class} was another policy when the bucket used it."
-            )
-        return name
-    bucket = session.head(call.bucket)
-    if not bucket.is_success:
-        error = error_for_status(bucket.status, missing="NoSuchBucket")
-        error.details.setdefault("BucketName", call.bucket)
-        raise error
-    found = session.head(name)
-    if found.is_success and fields.SYSMETA_S3_REGISTERED in found.headers:
-        return name
-    # The lifecycle daemon deletes unused parts of registered buckets.
-    session.privileged.send_change("PUT", REGISTRY)
-    session.privileged.send_change("PUT", registry_path(session.account, call.bucket))
-    registered = {fields.SYSMETA_S3_REGISTERED: "true"}
-    if found.is_success:
-        session.privileged.send_change("POST", EntityPath(session.account, name), registered)
-        return name
-    copied = ("x-container-read", "x-container-write", "x-storage-policy")
-    headers = {key: bucket.headers[key] for key in copied if key in bucket.headers} | registered
-    if storage_class:
-        headers["x-storage-policy"] = call.features.storage_classes.policy_of_class(storage_class) or ""
-    if bucket.headers.get(fields.SYSMETA_S3_LOCK_RULE):
-        # Parts are locked with their object.
-        headers[fields.SYSMETA_S3_OBJECT_LOCK] = "true"
-    session.require_success("PUT", name, headers=headers)
-    return name
-
-
-def enable_part_locks(call: Call) -> None:
-    """Allow locks on existing and future parts of the bucket's objects; raise ``S3Error``."""
-    make_segments_container(call)
-    flag = {fields.SYSMETA_S3_OBJECT_LOCK: "true"}
-    for name in segments_containers(call):
-        if call.session.has_bucket(name):
-            call.session.privileged.send_change("POST", EntityPath(call.session.account, name), flag)

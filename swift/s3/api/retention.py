@@ -24,9 +24,7 @@ from swift.http.objectlock import (
 )
 from swift.http.response import Response
 from swift.middleware.versioned_writes.names import unquote_container_name
-from swift.s3.api.call import Call, Handler, invalid_argument, xml_response
 from swift.s3.api.delete import list_parts_of_object
-from swift.s3.api.metadata import metadata_for_post
 from swift.s3.api.objectlock import (
     bypass_headers,
     lock_parts,
@@ -34,12 +32,14 @@ from swift.s3.api.objectlock import (
     parse_retain_until,
     render_retain_until,
     require_lockable,
-    require_owner,
 )
-from swift.s3.api.placement import enable_part_locks
 from swift.s3.api.writes import head_version, version_path
-from swift.s3.errors import S3Error
-from swift.s3.xml import Group, Text, Value, text_of, tree_of
+from swift.s3.core.call import Call, Handler, invalid_argument, xml_response
+from swift.s3.core.errors import S3Error
+from swift.s3.core.metadata import metadata_for_post
+from swift.s3.core.segments import enable_part_locks
+from swift.s3.core.xml import Group, Text, Value, text_of, tree_of
+from swift.s3.policy.authorize import require_owner
 
 CONFIGURATION = Group(
     "ObjectLockConfiguration",

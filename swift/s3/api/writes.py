@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, MutableMapping, Sequence
-from urllib.parse import quote
 
 from swift import green
 from swift.base.entity import EntityPath
-from swift.base.timestamp import InvalidTimestamp, Timestamp
+from swift.base.timestamp import Timestamp
 from swift.base.truth import is_true
 from swift.gateway.info import ContainerInfo
 from swift.http import environkeys, fields
@@ -21,9 +20,10 @@ from swift.middleware.versioned_writes.names import (
     unquote_container_name,
     version_name_bytes,
 )
-from swift.s3.api.call import Call, invalid_argument
-from swift.s3.api.checksums import ALGORITHMS, FULL_OBJECT
-from swift.s3.api.metadata import (
+from swift.s3.core.call import Call, invalid_argument, version_query
+from swift.s3.core.checksums import ALGORITHMS, FULL_OBJECT
+from swift.s3.core.errors import S3Error, error_for_status
+from swift.s3.core.metadata import (
     CONDITION_HEADERS,
     ETAG_IS_AT,
     REDIRECT_HEADER,
@@ -33,38 +33,16 @@ from swift.s3.api.metadata import (
     object_etag,
     object_storage_class,
 )
-from swift.s3.api.payload import S3Upload, parse_content_md5
-from swift.s3.api.tags import encode_tags, parse_tags_header
-from swift.s3.auth.session import Session
-from swift.s3.errors import S3Error, error_for_status
-from swift.s3.names import KEY_BYTES_MAX
-from swift.s3.xml import Value
+from swift.s3.core.names import KEY_BYTES_MAX
+from swift.s3.core.payload import S3Upload, parse_content_md5
+from swift.s3.core.session import Session
+from swift.s3.core.tags import encode_tags, parse_tags_header
+from swift.s3.core.xml import Value
 
 
 def has_versioning(info: ContainerInfo) -> bool:
     """Return True if new objects of a bucket become versions."""
     return "versions-container" in info.sysmeta and is_true(info.sysmeta.get("versions-enabled"))
-
-
-def version_query(call: Call) -> str:
-    """Return the query that selects the requested version; raise ``S3Error``."""
-    version = call.params.get("versionId")
-    if version is None:
-        return ""
-    if not version:
-        raise invalid_argument("versionId", "", "Version id cannot be the empty string")
-    validate_version_id(version)
-    if not call.features.versioning:
-        raise S3Error("NotImplemented", "There is no object versioning here.")
-    return f"version-id={quote(version, safe='')}"
-
-
-def validate_version_id(version: str) -> None:
-    """Raise ``S3Error`` for invalid version ids; ``null`` is the version from before versioning."""
-    try:
-        Timestamp("0" if version == "null" else version)
-    except InvalidTimestamp:
-        raise invalid_argument("versionId", version, "Invalid version id specified")
 
 
 def version_path(call: Call, stamp: Timestamp) -> EntityPath:

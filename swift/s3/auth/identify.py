@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from swift.http.request import Request
 from swift.s3.auth import v2, v4
-from swift.s3.auth.claim import Claim, ClaimV4, parse_amz_date, validate_access_key
 from swift.s3.auth.v4 import ALGORITHM, FORM_ERRORS, parse_credential
-from swift.s3.errors import S3Error
-from swift.s3.settings import S3Settings
+from swift.s3.core.claim import Claim, ClaimV4, parse_amz_date, validate_access_key
+from swift.s3.core.errors import S3Error
+from swift.s3.core.settings import S3Settings
 
 
 def is_signed(request: Request) -> bool:
@@ -61,7 +61,7 @@ class FormClaim(Claim):
     __slots__ = ()
 
     def condition_values(self, now: float) -> Mapping[str, str]:
-        """See ``Claim``."""
+        """Return the values of the signature, with the type of a form."""
         return {**super().condition_values(now), **_FORM_CONDITION_VALUES}
 
 
@@ -83,7 +83,7 @@ class FormClaimV4(ClaimV4):
         self.string_to_sign = policy
 
     def condition_values(self, now: float) -> Mapping[str, str]:
-        """See ``Claim``."""
+        """Return the values of the signature, with the type of a form."""
         return {**super().condition_values(now), **_FORM_CONDITION_VALUES}
 
 

@@ -8,8 +8,7 @@ from urllib.parse import unquote_plus
 from swift.base.digits import is_digits
 from swift.http.headers import utf8_value
 from swift.http.request import Request
-from swift.s3.api.router import SUB_RESOURCES
-from swift.s3.auth.claim import (
+from swift.s3.core.claim import (
     SIGNED_CHUNKS,
     SIGNED_CHUNKS_TRAILER,
     V2_QUERY_HEADERS,
@@ -20,8 +19,9 @@ from swift.s3.auth.claim import (
     validate_clock_skew,
     validate_content_sha256,
 )
-from swift.s3.errors import S3Error
-from swift.s3.settings import S3Settings
+from swift.s3.core.errors import S3Error
+from swift.s3.core.router import SUB_RESOURCES
+from swift.s3.core.settings import S3Settings
 
 EXPIRES_MAX = 1 << 31
 #: Sub-resources that AWS has added since version 2; SDKs do not sign them with it.

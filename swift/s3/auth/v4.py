@@ -12,7 +12,7 @@ from swift.base.digits import is_digits
 from swift.http import environkeys
 from swift.http.headers import utf8_value
 from swift.http.request import Request
-from swift.s3.auth.claim import (
+from swift.s3.core.claim import (
     UNSIGNED_PAYLOAD,
     V4_QUERY_HEADERS,
     ClaimV4,
@@ -23,8 +23,8 @@ from swift.s3.auth.claim import (
     validate_clock_skew,
     validate_content_sha256,
 )
-from swift.s3.errors import S3Error
-from swift.s3.settings import S3Settings
+from swift.s3.core.errors import S3Error
+from swift.s3.core.settings import S3Settings
 
 ALGORITHM = "AWS4-HMAC-SHA256"
 EXPIRES_MAX_S = 604800

@@ -24,10 +24,15 @@ from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.runtime.wsgi import Handle
-from swift.s3.auth.session import SWIFT_SOURCE, Session
-from swift.s3.xml import Group, RepeatedGroup, Text, TypeAttribute
+from swift.s3.core import codec
+from swift.s3.core.privileged import SWIFT_SOURCE
+from swift.s3.core.session import Session
+from swift.s3.core.xml import Group, RepeatedGroup, Text, TypeAttribute
+from swift.telemetry.events import Event
 from swift.telemetry.log import Log
 from swift.telemetry.statsd import Statsd
+
+_DROPPED = Event("s3api.logs.dropped", "Lines of buckets' access logs that were dropped.")
 
 _GRANT = RepeatedGroup(
     "Grant",
@@ -205,7 +210,7 @@ class AccessLogDelivery:
     def add(self, destination: LogDestination, line: str, cache: object) -> None:
         """Buffer a line for its log; ``cache`` is that of the request."""
         if self._buffered_bytes + len(line) > BUFFERED_BYTES_MAX:
-            self._statsd.increment("s3api.logs.dropped")
+            _DROPPED.count(self._statsd)
             return
         self._lines.setdefault(destination, []).append(line)
         self._sizes[destination] = self._sizes.get(destination, 0) + len(line)
@@ -239,7 +244,7 @@ class AccessLogDelivery:
             )
             status = 500
         if not 200 <= status <= 299:
-            self._statsd.increment("s3api.logs.dropped", len(lines))
+            _DROPPED.count(self._statsd, len(lines))
             self._log.warning(
                 f"lost {len(lines)} access log lines for {destination.account}/{destination.target.bucket}: "
                 f"the PUT had status {status}"
@@ -259,7 +264,7 @@ class AccessLogDelivery:
 
 # --- records of requests ------------------------------------------------------------------------------
 
-_LOGGING_KEY = fields.SYSMETA_S3_BUCKET_LOGGING.removeprefix(fields.CONTAINER_SYSMETA)
+LOGGING_KEY = codec.sysmeta_key(fields.SYSMETA_S3_BUCKET_LOGGING)
 _SIGNATURES = {"AWS": "SigV2", "AWS4-HMAC-SHA256": "SigV4"}
 _AUTHENTICATIONS = {"REST-HEADER": "AuthHeader", "REST-QUERY-STRING": "QueryString", "POST": "-"}
 
@@ -269,7 +274,7 @@ def log_destination(request: Request, session: Session, bucket: str) -> LogDesti
     # The access check has cached the bucket's metadata; a log causes no request of its own.
     known = cached_container(request, session.account, bucket) if session.account else None
     sysmeta = known.get("sysmeta") if known is not None else None
-    target = parse_log_target(sysmeta.get(_LOGGING_KEY)) if isinstance(sysmeta, dict) else None
+    target = parse_log_target(sysmeta.get(LOGGING_KEY)) if isinstance(sysmeta, dict) else None
     return None if target is None else LogDestination(session.account, target)
 
 

@@ -14,29 +14,17 @@ from swift.http import environkeys
 from swift.http.headers import HeaderMap, utf8_value
 from swift.http.request import Request
 from swift.http.response import Response, error_response
-from swift.s3.auth.session import KnownAccounts, Session
-from swift.s3.config import codec
-from swift.s3.errors import S3Error
-from swift.s3.names import S3Target
-from swift.s3.settings import S3Settings
-from swift.s3.xml import Group, Parsed, RepeatedGroup, RepeatedText, Text, Tree, Value, text_of, trees_of
+from swift.s3.auth.caller import KnownAccounts
+from swift.s3.core import codec
+from swift.s3.core.errors import S3Error
+from swift.s3.core.names import S3Target
+from swift.s3.core.schema import NUMBER_MAX, Kind, Leaf, Record, Texts
+from swift.s3.core.session import Session
+from swift.s3.core.settings import S3Settings
+from swift.s3.core.xml import Group, RepeatedGroup, Tree, Value, trees_of
 
-CORS = Group(
-    "CORSConfiguration",
-    RepeatedGroup(
-        "CORSRule",
-        Text("ID"),
-        RepeatedText("AllowedMethod"),
-        RepeatedText("AllowedOrigin"),
-        RepeatedText("AllowedHeader"),
-        RepeatedText("ExposeHeader"),
-        Text("MaxAgeSeconds"),
-        required=True,
-    ),
-)
 METHODS = ("GET", "PUT", "POST", "DELETE", "HEAD")
 RULES_MAX, ID_MAX, TEXT_MAX = 100, 255, 1024
-_MAX_AGE_LIMIT = 2**31 - 1
 _VARY = "Origin, Access-Control-Request-Headers, Access-Control-Request-Method"
 
 
@@ -71,6 +59,59 @@ def _matches_wildcard(pattern: str, text: str) -> bool:
 # --- documents ----------------------------------------------------------------------------------------
 
 
+def _parse_text(text: str) -> str:
+    text = text.strip()
+    if not (0 < len(text) <= TEXT_MAX and text.isprintable()):
+        raise S3Error("MalformedXML")
+    return text
+
+
+def _parse_max_age(text: str) -> int | None:
+    """Return a number of seconds, None for empty text; a negative one disables caching in browsers."""
+    text = text.strip()
+    digits = text.removeprefix("-")
+    if text and not (is_digits(digits) and int(digits) <= NUMBER_MAX):
+        raise S3Error("MalformedXML")
+    return int(text) if text else None
+
+
+def _validate_rule(rule: CorsRule) -> None:
+    """Raise ``S3Error`` for what no rule may have."""
+    for method in rule.methods:
+        if method not in METHODS:
+            text = f"Found unsupported HTTP method in CORS config. Unsupported method is {method}"
+            raise S3Error("InvalidRequest", text)
+    for what, texts in (("AllowedOrigin", rule.origins), ("AllowedHeader", rule.headers)):
+        for text in texts:
+            if text.count("*") > 1:
+                raise S3Error("InvalidRequest", f'{what} "{text}" can not have more than one wildcard.')
+    if any("*" in text for text in rule.exposed):
+        raise S3Error("InvalidRequest", "ExposeHeader can not have a wildcard.")
+    for what, names in (("AllowedHeader", rule.headers), ("ExposeHeader", rule.exposed)):
+        for strange in (text for text in names if not _is_token(text)):
+            raise S3Error("InvalidRequest", f'{what} "{strange}" contains invalid character.')
+    if len(rule.name) > ID_MAX:
+        raise S3Error("MalformedXML")
+
+
+def _is_token(name: str) -> bool:
+    return name.isascii() and not set(name) & set(' "(),/:;<=>?@[\\]{}')
+
+
+_TEXT = Kind(_parse_text)
+_RULE = Record(
+    CorsRule,
+    Leaf("ID", "name"),
+    Texts("AllowedMethod", "methods", _TEXT, required=True),
+    Texts("AllowedOrigin", "origins", _TEXT, required=True),
+    Texts("AllowedHeader", "headers", _TEXT),
+    Texts("ExposeHeader", "exposed", _TEXT),
+    Leaf("MaxAgeSeconds", "max_age_s", Kind(_parse_max_age)),
+    validate=_validate_rule,
+)
+CORS = Group("CORSConfiguration", RepeatedGroup("CORSRule", *_RULE.elements, required=True))
+
+
 def parse_rules_document(tree: Tree) -> tuple[CorsRule, ...]:
     """Return the rules in a ``CORSConfiguration`` document; raise ``S3Error``."""
     items = trees_of(tree.get("CORSRule"))
@@ -78,67 +119,12 @@ def parse_rules_document(tree: Tree) -> tuple[CorsRule, ...]:
         raise S3Error(
             "InvalidRequest", "The number of CORS rules should not exceed allowed limit of 100 rules."
         )
-    return tuple(map(_parse_rule, items))
-
-
-def _parse_rule(item: Tree) -> CorsRule:
-    methods, origins = _parse_texts(item.get("AllowedMethod")), _parse_texts(item.get("AllowedOrigin"))
-    headers, exposed = _parse_texts(item.get("AllowedHeader")), _parse_texts(item.get("ExposeHeader"))
-    if not methods or not origins:
-        raise S3Error("MalformedXML")
-    for method in methods:
-        if method not in METHODS:
-            text = f"Found unsupported HTTP method in CORS config. Unsupported method is {method}"
-            raise S3Error("InvalidRequest", text)
-    for what, texts in (("AllowedOrigin", origins), ("AllowedHeader", headers)):
-        for text in texts:
-            if text.count("*") > 1:
-                raise S3Error("InvalidRequest", f'{what} "{text}" can not have more than one wildcard.')
-    if any("*" in text for text in exposed):
-        raise S3Error("InvalidRequest", "ExposeHeader can not have a wildcard.")
-    for what, names in (("AllowedHeader", headers), ("ExposeHeader", exposed)):
-        for strange in (text for text in names if not _is_token(text)):
-            raise S3Error("InvalidRequest", f'{what} "{strange}" contains invalid character.')
-    name, age = text_of(item.get("ID")), text_of(item.get("MaxAgeSeconds"))
-    if len(name) > ID_MAX or (age and not _is_max_age(age)):
-        raise S3Error("MalformedXML")
-    return CorsRule(origins, methods, headers, exposed, name, int(age) if age else None)
-
-
-def _parse_texts(value: Parsed | None) -> tuple[str, ...]:
-    texts = tuple(text_of(item) for item in value) if isinstance(value, list) else ()
-    if not all(0 < len(text) <= TEXT_MAX and text.isprintable() for text in texts):
-        raise S3Error("MalformedXML")
-    return texts
-
-
-def _is_max_age(text: str) -> bool:
-    """Return True for a number of seconds; a negative one disables caching in browsers."""
-    digits = text.removeprefix("-")
-    return is_digits(digits) and len(digits) <= 10 and int(digits) <= _MAX_AGE_LIMIT
-
-
-def _is_token(name: str) -> bool:
-    return name.isascii() and not set(name) & set(' "(),/:;<=>?@[\\]{}')
+    return tuple(map(_RULE.read, items))
 
 
 def render_rules(rules: Sequence[CorsRule]) -> Value:
     """Return the value of a ``CORSConfiguration`` document."""
-    return {"CORSRule": [_render_rule(rule) for rule in rules]}
-
-
-def _render_rule(rule: CorsRule) -> Value:
-    value: dict[str, Value] = {
-        "AllowedMethod": rule.methods,
-        "AllowedOrigin": rule.origins,
-        "AllowedHeader": rule.headers,
-        "ExposeHeader": rule.exposed,
-    }
-    if rule.name:
-        value["ID"] = rule.name
-    if rule.max_age_s is not None:
-        value["MaxAgeSeconds"] = rule.max_age_s
-    return value
+    return {"CORSRule": [_RULE.write(rule) for rule in rules]}
 
 
 def encode_rules(rules: Sequence[CorsRule]) -> bytes:

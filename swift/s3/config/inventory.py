@@ -6,40 +6,20 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 
+from swift.base.documents import JsonObject
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
-from swift.s3.api.call import Call, Handler, invalid_argument, no_content, xml_response
-from swift.s3.api.metadata import STANDARD
-from swift.s3.api.objectlock import require_owned_target
-from swift.s3.auth.session import owner_sysmeta
-from swift.s3.config import codec
-from swift.s3.errors import S3Error
-from swift.s3.names import REGISTRY, is_bucket_name, registry_path
+from swift.s3.core import codec
+from swift.s3.core.call import Call, Handler, invalid_argument, no_content, xml_response
+from swift.s3.core.errors import S3Error
+from swift.s3.core.metadata import STANDARD
+from swift.s3.core.names import is_bucket_name
+from swift.s3.core.schema import Fixed, Kind, Leaf, Record, Section, Texts, choice
+from swift.s3.core.session import owner_sysmeta
+from swift.s3.core.xml import Group, Parsed, RepeatedGroup, Text, Tree, Value, text_of, tree_of
+from swift.s3.policy.authorize import require_owned_target
 from swift.s3.policy.document import BUCKET_ARN_PREFIX
-from swift.s3.xml import Element, Group, RepeatedGroup, RepeatedText, Text, Tree, Value, text_of, tree_of
 
-_CONFIGURATION_ELEMENTS: tuple[Element, ...] = (
-    Group(
-        "Destination",
-        Group(
-            "S3BucketDestination",
-            Text("AccountId"),
-            Text("Bucket", required=True),
-            Text("Format", required=True),
-            Text("Prefix"),
-            Group("Encryption", Group("SSE-S3"), Group("SSE-KMS", Text("KeyId"))),
-            required=True,
-        ),
-        required=True,
-    ),
-    Text("IsEnabled", required=True),
-    Group("Filter", Text("Prefix", required=True)),
-    Text("Id", required=True),
-    Text("IncludedObjectVersions", required=True),
-    Group("OptionalFields", RepeatedText("Field")),
-    Group("Schedule", Text("Frequency", required=True), required=True),
-)
-INVENTORY = Group("InventoryConfiguration", *_CONFIGURATION_ELEMENTS)
 #: Fields that listings provide; others would need a request for each object.
 OPTIONAL_FIELDS = ("Size", "LastModifiedDate", "ETag", "StorageClass", "IsMultipartUploaded")
 _UNSUPPORTED_FIELDS = frozenset(
@@ -51,7 +31,6 @@ _UNSUPPORTED_FIELDS = frozenset(
 )
 CONFIGURATIONS_MAX, PREFIX_MAX = 10, 512
 _is_id = re.compile(r"[A-Za-z0-9_.-]{1,64}").fullmatch
-_BOOLEANS = {"true": True, "false": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,43 +57,6 @@ class Inventory:
         return ("Bucket", "Key", *versions, *(name for name in OPTIONAL_FIELDS if name in self.fields))
 
 
-def parse_inventory_document(tree: Tree, *, dns: bool) -> Inventory:
-    """Return the inventory in an ``InventoryConfiguration`` document; raise ``S3Error``."""
-    target = tree_of(tree_of(tree["Destination"])["S3BucketDestination"])
-    _validate_destination(target)
-    arn = text_of(target["Bucket"])
-    bucket = arn.removeprefix(BUCKET_ARN_PREFIX)
-    if not arn.startswith(BUCKET_ARN_PREFIX) or not is_bucket_name(bucket, dns=dns):
-        raise S3Error("InvalidS3DestinationBucket")
-    return Inventory(
-        id=validate_id(text_of(tree["Id"])),
-        bucket=bucket,
-        prefix=_validate_prefix(text_of(target.get("Prefix"))),
-        filter=_validate_prefix(text_of(tree_of(tree.get("Filter")).get("Prefix"))),
-        fields=_parse_fields(tree_of(tree.get("OptionalFields"))),
-        has_versions=_parse_choice(tree["IncludedObjectVersions"], {"All": True, "Current": False}),
-        is_weekly=_parse_choice(tree_of(tree["Schedule"])["Frequency"], {"Weekly": True, "Daily": False}),
-        is_enabled=_parse_choice(tree["IsEnabled"], _BOOLEANS),
-    )
-
-
-def _validate_destination(target: Tree) -> None:
-    kind = text_of(target["Format"])
-    if kind in ("ORC", "Parquet"):
-        raise S3Error("NotImplemented", details={"Format": kind})
-    if kind != "CSV":
-        raise S3Error("MalformedXML")
-    if "SSE-KMS" in tree_of(target.get("Encryption")):
-        raise S3Error("NotImplemented", details={"Encryption": "SSE-KMS"})
-
-
-def _parse_choice(value: object, known: Mapping[str, bool]) -> bool:
-    found = known.get(str(value))
-    if found is None:
-        raise S3Error("MalformedXML")
-    return found
-
-
 def validate_id(text: str) -> str:
     """Return the id of a configuration; raise ``S3Error`` if it is invalid."""
     if _is_id(text) is None:
@@ -122,40 +64,80 @@ def validate_id(text: str) -> str:
     return text
 
 
-def _validate_prefix(text: str) -> str:
+def _parse_arn(text: str) -> str:
+    if not text.strip().startswith(BUCKET_ARN_PREFIX):
+        raise S3Error("InvalidS3DestinationBucket")
+    return text.strip().removeprefix(BUCKET_ARN_PREFIX)
+
+
+def _validate_format(content: Parsed) -> None:
+    kind = text_of(content)
+    if kind != "CSV":
+        is_known = kind in ("ORC", "Parquet")
+        raise S3Error("NotImplemented", details={"Format": kind}) if is_known else S3Error("MalformedXML")
+
+
+def _validate_encryption(content: Parsed) -> None:
+    if "SSE-KMS" in tree_of(content):
+        raise S3Error("NotImplemented", details={"Encryption": "SSE-KMS"})
+
+
+def _parse_prefix(text: str) -> str:
+    text = text.strip()
     if len(text.encode()) > PREFIX_MAX or "\x00" in text:
         raise invalid_argument("Prefix", text[:100], "The prefix is too long.")
     return text
 
 
-def _parse_fields(tree: Tree) -> tuple[str, ...]:
-    items = tree.get("Field")
-    names = [text_of(item) for item in items] if isinstance(items, list) else []
-    for name in names:
-        if name in _UNSUPPORTED_FIELDS:
-            raise S3Error("NotImplemented", details={"Field": name})
-        if name not in OPTIONAL_FIELDS:
-            raise S3Error("MalformedXML")
-    return tuple(dict.fromkeys(names))
+def _parse_field(text: str) -> str:
+    if text.strip() in _UNSUPPORTED_FIELDS:
+        raise S3Error("NotImplemented", details={"Field": text.strip()})
+    return str(choice({name: name for name in OPTIONAL_FIELDS}).parse(text))
+
+
+_PREFIX = Kind(_parse_prefix)
+_INVENTORY = Record(
+    Inventory,
+    Section(
+        "Destination",
+        Section(
+            "S3BucketDestination",
+            Fixed(Text("AccountId"), lambda _content: None),
+            Leaf("Bucket", "bucket", Kind(_parse_arn, BUCKET_ARN_PREFIX.__add__), required=True),
+            Fixed(Text("Format", required=True), _validate_format, "CSV"),
+            Leaf("Prefix", "prefix", _PREFIX),
+            Fixed(
+                Group("Encryption", Group("SSE-S3"), Group("SSE-KMS", Text("KeyId"))), _validate_encryption
+            ),
+            required=True,
+        ),
+        required=True,
+    ),
+    Leaf("IsEnabled", "is_enabled", choice({"true": True, "false": False}), always=True),
+    Section("Filter", Leaf("Prefix", "filter", _PREFIX, required=True)),
+    Leaf("Id", "id", Kind(lambda text: validate_id(text.strip())), required=True),
+    Leaf("IncludedObjectVersions", "has_versions", choice({"All": True, "Current": False}), always=True),
+    Section("OptionalFields", Texts("Field", "fields", Kind(_parse_field))),
+    Section(
+        "Schedule",
+        Leaf("Frequency", "is_weekly", choice({"Weekly": True, "Daily": False}), always=True),
+        required=True,
+    ),
+)
+INVENTORY = Group("InventoryConfiguration", *_INVENTORY.elements)
+
+
+def parse_inventory_document(tree: Tree, *, dns: bool) -> Inventory:
+    """Return the inventory in an ``InventoryConfiguration`` document; raise ``S3Error``."""
+    inventory = _INVENTORY.read(tree)
+    if not is_bucket_name(inventory.bucket, dns=dns):
+        raise S3Error("InvalidS3DestinationBucket")
+    return replace(inventory, fields=tuple(dict.fromkeys(inventory.fields)))
 
 
 def render_inventory(inventory: Inventory) -> dict[str, Value]:
     """Return the value of an ``InventoryConfiguration`` document."""
-    target: dict[str, Value] = {"Bucket": f"{BUCKET_ARN_PREFIX}{inventory.bucket}", "Format": "CSV"}
-    if inventory.prefix:
-        target["Prefix"] = inventory.prefix
-    value: dict[str, Value] = {
-        "Destination": {"S3BucketDestination": target},
-        "IsEnabled": "true" if inventory.is_enabled else "false",
-        "Id": inventory.id,
-        "IncludedObjectVersions": "All" if inventory.has_versions else "Current",
-        "Schedule": {"Frequency": "Weekly" if inventory.is_weekly else "Daily"},
-    }
-    if inventory.filter:
-        value["Filter"] = {"Prefix": inventory.filter}
-    if inventory.fields:
-        value["OptionalFields"] = {"Field": list(inventory.fields)}
-    return value
+    return _INVENTORY.write(inventory)
 
 
 # --- the stored form ----------------------------------------------------------------------------------
@@ -168,19 +150,18 @@ def encode_inventories(inventories: Iterable[Inventory]) -> HeaderMap:
 
 def decode_inventories(sysmeta: Mapping[str, str]) -> dict[str, Inventory]:
     """Return the inventories in a bucket's system metadata, by id; raise ``DamagedConfiguration``."""
-    items = codec.INVENTORY.unpack_list(codec.INVENTORY.read_packed(sysmeta))
-    try:
-        found = [Inventory(**item) for item in items]
-        return {item.id: replace(item, fields=tuple(map(str, item.fields))) for item in found}
-    except TypeError:
-        raise codec.INVENTORY.damaged_error()
+    return {item.id: item for item in codec.INVENTORY.decode_items(sysmeta, _decode_inventory)}
+
+
+def _decode_inventory(item: JsonObject) -> Inventory:
+    return Inventory(**{**item, "fields": tuple(map(str, item.get("fields", ())))})
 
 
 # --- operations ---------------------------------------------------------------------------------------
 
 LIST_RESULT = Group(
     "ListInventoryConfigurationsResult",
-    RepeatedGroup("InventoryConfiguration", *(INVENTORY.children or {}).values()),
+    RepeatedGroup("InventoryConfiguration", *_INVENTORY.elements),
     Text("IsTruncated"),
 )
 
@@ -220,8 +201,7 @@ def put_inventory(call: Call) -> Response:
     if len(inventories) > CONFIGURATIONS_MAX:
         raise S3Error("TooManyConfigurations")
     call.session.require_success("POST", call.bucket, headers=encode_inventories(inventories.values()))
-    call.session.privileged.send_change("PUT", REGISTRY)
-    call.session.privileged.send_change("PUT", registry_path(call.session.account, call.bucket))
+    call.session.privileged.register_bucket(call.session.account, call.bucket)
     return no_content()
 
 

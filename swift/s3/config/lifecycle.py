@@ -5,207 +5,119 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import lru_cache
+from typing import NamedTuple
 from urllib.parse import quote
 from uuid import uuid4
 
-from swift.base.digits import is_digits
 from swift.base.documents import JsonObject
 from swift.base.timestamp import InvalidTimestamp, Timestamp, http_date
 from swift.http import fields
 from swift.http.headers import HeaderMap, wire_value
-from swift.s3.api.call import Call, invalid_argument
-from swift.s3.api.placement import make_segments_container
-from swift.s3.api.tags import OBJECT_TAGS_MAX, Tags, add_tag, decode_tags
-from swift.s3.config import codec
 from swift.s3.config.lifecyclerules import DAY_S, LifecycleRule, Transition, find_expiry
-from swift.s3.errors import S3Error
-from swift.s3.xml import Group, Parsed, RepeatedGroup, Text, Tree, Value, text_of, tree_of, trees_of
+from swift.s3.core import codec
+from swift.s3.core.call import Call, invalid_argument
+from swift.s3.core.errors import S3Error
+from swift.s3.core.schema import (
+    BOOLEAN,
+    RAW,
+    Kind,
+    Leaf,
+    Many,
+    Node,
+    Record,
+    Section,
+    choice,
+    elements_of,
+    number,
+)
+from swift.s3.core.segments import make_segments_container
+from swift.s3.core.tags import OBJECT_TAGS_MAX, Tags, add_tag, decode_tags
+from swift.s3.core.xml import Group, RepeatedGroup, Tree, Value, tree_of, trees_of
 
 RULES_MAX, ID_MAX, NEWER_VERSIONS_MAX = 1000, 255, 100
 PREFIX_MAX = 1024
 #: The largest document, for the greatest number of rules.
 DOCUMENT_BYTES_MAX = 4 << 20
-_NUMBER_MAX = 2**31 - 1
 _SIZE_MAX = 1 << 50
 
-_TAG = (Text("Key", required=True), Text("Value", required=True))
-_SIZES = (Text("ObjectSizeGreaterThan"), Text("ObjectSizeLessThan"))
-LIFECYCLE = Group(
-    "LifecycleConfiguration",
-    RepeatedGroup(
-        "Rule",
-        Text("ID"),
-        Text("Prefix"),
-        Group(
-            "Filter",
-            Text("Prefix"),
-            Group("Tag", *_TAG),
-            *_SIZES,
-            Group("And", Text("Prefix"), RepeatedGroup("Tag", *_TAG), *_SIZES),
-        ),
-        Text("Status", required=True),
-        Group("Expiration", Text("Days"), Text("Date"), Text("ExpiredObjectDeleteMarker")),
-        RepeatedGroup("Transition", Text("Days"), Text("Date"), Text("StorageClass")),
-        Group("NoncurrentVersionExpiration", Text("NoncurrentDays"), Text("NewerNoncurrentVersions")),
-        RepeatedGroup(
-            "NoncurrentVersionTransition",
-            Text("NoncurrentDays"),
-            Text("NewerNoncurrentVersions"),
-            Text("StorageClass"),
-        ),
-        Group("AbortIncompleteMultipartUpload", Text("DaysAfterInitiation")),
-        required=True,
-    ),
-)
+
+# --- the document -------------------------------------------------------------------------------------
 
 
-# --- reading ------------------------------------------------------------------------------------------
+class _Tag(NamedTuple):
+    key: str
+    value: str
 
 
-def parse_rules_document(tree: Tree) -> list[LifecycleRule]:
-    """Return the rules in a ``LifecycleConfiguration`` document; raise ``S3Error``."""
-    items = trees_of(tree.get("Rule"))
-    if len(items) > RULES_MAX:
-        raise S3Error("MalformedXML")
-    rules = [_parse_rule(item) for item in items]
-    if len({rule.id for rule in rules}) < len(rules):
-        raise _invalid_argument("Rule ID must be unique. Found same ID for more than one rule")
-    if len({rule.filter_form == "prefix" for rule in rules}) > 1:
-        raise S3Error(
-            "InvalidRequest",
-            "Base level prefix cannot be used in Lifecycle V2, prefixes are only supported in the Filter.",
+class _Filter:
+    """The conditions of a rule: ``Prefix`` beside the other elements (the old form), or ``Filter``."""
+
+    def __init__(self) -> None:
+        tag = Record(_Tag, Leaf("Key", "key", RAW, required=True), Leaf("Value", "value", RAW, required=True))
+        self._prefix = Leaf("Prefix", "prefix", RAW)
+        sizes = (
+            Leaf("ObjectSizeGreaterThan", "size_greater_than", number(_SIZE_ERROR, least=0, most=_SIZE_MAX)),
+            Leaf("ObjectSizeLessThan", "size_less_than", number(_SIZE_ERROR, most=_SIZE_MAX)),
         )
-    return rules
+        self._and = (self._prefix, Many("Tag", "tags", tag), *sizes)
+        self._tag, self._sizes = tag, sizes
+        single = (*self._prefix.elements, Group("Tag", *tag.elements), *elements_of(sizes))
+        self.elements = (
+            *self._prefix.elements,
+            Group("Filter", *single, Group("And", *elements_of(self._and))),
+        )
+
+    def read(self, tree: Tree, found: dict[str, object]) -> None:
+        """Add prefix, tags, sizes, and the form of the filter."""
+        if ("Filter" in tree) == ("Prefix" in tree):
+            raise S3Error("MalformedXML")
+        inner = tree_of(tree.get("Filter"))
+        if len(inner) > 1:
+            raise S3Error("MalformedXML")
+        nodes: tuple[Node, ...] = (self._prefix, *self._sizes)
+        if "Prefix" in tree:
+            found["filter_form"], inner = "prefix", tree
+        elif "And" in inner:
+            found["filter_form"], inner, nodes = "and", tree_of(inner["And"]), self._and
+            tags = trees_of(inner.get("Tag"))
+            if len(inner) - ("Tag" in inner) + len(tags) < 2:
+                raise S3Error("MalformedXML")
+        else:
+            found["filter_form"] = "filter" if inner else "none"
+            if "Tag" in inner:
+                found["tags"] = (self._tag.read(tree_of(inner["Tag"])),)
+        for node in nodes:
+            node.read(inner, found)
+
+    def write(self, value: object, defaults: Mapping[str, object], tree: dict[str, Value]) -> None:
+        """Add ``Prefix`` or ``Filter``."""
+        assert isinstance(value, LifecycleRule), "no other value has such a filter"
+        inner: dict[str, Value] = {}
+        if value.filter_form == "and":
+            for node in self._and:
+                node.write(value, defaults, inner)
+            inner = {"And": inner}
+        elif value.filter_form == "filter":
+            for leaf in self._sizes:
+                leaf.write(value, defaults, inner)
+            if value.tags:
+                inner = {"Tag": self._tag.write(_Tag(*value.tags[0]))}
+        if value.filter_form == "prefix" or not (inner or value.filter_form == "none"):
+            inner["Prefix"] = value.prefix
+        tree.update(inner if value.filter_form == "prefix" else {"Filter": inner})
 
 
 def _invalid_argument(text: str) -> S3Error:
     return S3Error("InvalidArgument", text)
 
 
-def _parse_rule(item: Tree) -> LifecycleRule:
-    name = _raw_text(item.get("ID")) or str(uuid4())
-    if len(name) > ID_MAX:
-        raise _invalid_argument(f"ID length should not exceed allowed limit of {ID_MAX}")
-    status = text_of(item.get("Status"))
-    if status not in ("Enabled", "Disabled"):
-        raise S3Error("MalformedXML")
-    prefix, form, tags, greater, less = _parse_filter(item)
-    days, date, markers = _parse_expiration(item)
-    noncurrent, newer = _parse_noncurrent_expiration(item)
-    abort = _parse_abort_days(item)
-    moves, noncurrent_moves = _parse_transitions(item), _parse_noncurrent_transitions(item)
-    actions = (days, date, noncurrent, abort)
-    if not (markers or moves or noncurrent_moves) and all(action is None for action in actions):
-        raise S3Error("InvalidRequest", "At least one action needs to be specified in a rule")
-    if markers and tags:
-        raise S3Error("InvalidRequest", "ExpiredObjectDeleteMarker cannot be specified with Tags.")
-    if abort is not None and (tags or greater is not None or less is not None):
-        raise S3Error(
-            "InvalidRequest", "AbortIncompleteMultipartUpload cannot be specified with Tags or object sizes."
-        )
-    if (newer or any(move.newer_versions for move in noncurrent_moves)) and form == "prefix":
-        raise S3Error("InvalidRequest", "NewerNoncurrentVersions needs a rule with a Filter.")
-    return LifecycleRule(
-        name,
-        status == "Enabled",
-        prefix,
-        tuple(tags.items()),
-        greater,
-        less,
-        form,
-        days,
-        date,
-        markers,
-        noncurrent,
-        newer,
-        abort,
-        moves,
-        noncurrent_moves,
-    )
-
-
-def _raw_text(value: Parsed | None) -> str:
-    """Return text with its blanks, which are part of names."""
-    return value if isinstance(value, str) else ""
-
-
-def _parse_number(
-    tree: Tree, name: str, error: S3Error, *, least: int = 1, most: int = _NUMBER_MAX
-) -> int | None:
-    if name not in tree:
-        return None
-    text = text_of(tree[name])
-    if not is_digits(text) or not least <= int(text) <= most:
-        raise error
-    return int(text)
-
-
-def _parse_filter(item: Tree) -> tuple[str, str, Tags, int | None, int | None]:
-    """Return prefix, form, tags and the two size limits."""
-    if ("Filter" in item) == ("Prefix" in item):
-        raise S3Error("MalformedXML")
-    if "Prefix" in item:
-        return _parse_prefix(item), "prefix", {}, None, None
-    found, form = tree_of(item.get("Filter")), "filter"
-    if len(found) > 1:
-        raise S3Error("MalformedXML")
-    if not found:
-        return "", "none", {}, None, None
-    named: list[Tree] = []
-    if "And" in found:
-        found, form = tree_of(found["And"]), "and"
-        named = trees_of(found.get("Tag"))
-        if len(found) - ("Tag" in found) + len(named) < 2:
-            raise S3Error("MalformedXML")
-    elif "Tag" in found:
-        named = [tree_of(found["Tag"])]
-    tags: Tags = {}
-    for tag in named:
-        add_tag(tags, _raw_text(tag.get("Key")), _raw_text(tag.get("Value")))
-    if len(tags) > OBJECT_TAGS_MAX:
-        raise S3Error("InvalidRequest", f"A rule has no more than {OBJECT_TAGS_MAX} tags.")
-    return _parse_prefix(found), form, tags, *_parse_sizes(found)
-
-
-def _parse_prefix(tree: Tree) -> str:
-    prefix = _raw_text(tree.get("Prefix"))
-    if len(prefix.encode("utf-8", "surrogateescape")) > PREFIX_MAX:
-        raise S3Error("InvalidRequest", f"The maximum size of a prefix is {PREFIX_MAX}.")
-    return prefix
-
-
-def _parse_sizes(tree: Tree) -> tuple[int | None, int | None]:
-    refused = _invalid_argument("Sizes of objects are whole numbers from 0 to 1125899906842624.")
-    greater = _parse_number(tree, "ObjectSizeGreaterThan", refused, least=0, most=_SIZE_MAX)
-    less = _parse_number(tree, "ObjectSizeLessThan", refused, most=_SIZE_MAX)
-    if greater is not None and less is not None and less <= greater + 1:
-        raise S3Error(
-            "InvalidRequest", "ObjectSizeLessThan has to be a value greater than ObjectSizeGreaterThan."
-        )
-    return greater, less
-
-
-def _parse_expiration(item: Tree) -> tuple[int | None, int | None, bool]:
-    """Return days, date, and True if the rule expires delete markers."""
-    if "Expiration" not in item:
-        return None, None, False
-    tree = tree_of(item["Expiration"])
-    if len(tree) != 1:
-        raise S3Error("MalformedXML")
-    days = _parse_number(
-        tree, "Days", _invalid_argument("'Days' for Expiration action must be a positive integer")
-    )
-    marker = text_of(tree.get("ExpiredObjectDeleteMarker")).lower()
-    if marker not in ("", "true", "false") or (not marker and "ExpiredObjectDeleteMarker" in tree):
-        raise S3Error("MalformedXML")
-    date = _parse_midnight(text_of(tree["Date"])) if "Date" in tree else None
-    return days, date, marker == "true"
+def _invalid_request(text: str) -> S3Error:
+    return S3Error("InvalidRequest", text)
 
 
 def _parse_midnight(text: str) -> int:
     try:
-        moment = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text.strip())
     except ValueError:
         raise S3Error("MalformedXML")
     moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
@@ -218,163 +130,170 @@ def _parse_midnight(text: str) -> int:
     return int(seconds)
 
 
-def _parse_noncurrent_expiration(item: Tree) -> tuple[int | None, int]:
-    """Return days, and the number of versions that are kept."""
-    if "NoncurrentVersionExpiration" not in item:
-        return None, 0
-    tree = tree_of(item["NoncurrentVersionExpiration"])
-    days = _parse_number(
-        tree,
-        "NoncurrentDays",
-        _invalid_argument(
-            "'NoncurrentDays' for NoncurrentVersionExpiration action must be a positive integer"
-        ),
-    )
-    newer = _parse_newer_versions(tree)
-    if days is None:
-        raise S3Error("MalformedXML")
-    return days, newer
-
-
-def _parse_newer_versions(tree: Tree) -> int:
-    """Return the number of versions that are kept at any age; 0 for none."""
-    error = _invalid_argument(
-        f"'NewerNoncurrentVersions' must be a whole number from 1 to {NEWER_VERSIONS_MAX}"
-    )
-    return _parse_number(tree, "NewerNoncurrentVersions", error, most=NEWER_VERSIONS_MAX) or 0
-
-
-def _parse_transitions(item: Tree) -> tuple[Transition, ...]:
-    found = []
-    for tree in trees_of(item.get("Transition")):
-        if ("Days" in tree) == ("Date" in tree):
-            raise S3Error("MalformedXML")
-        error = _invalid_argument("'Days' for Transition action must be nonnegative")
-        date = _parse_midnight(text_of(tree["Date"])) if "Date" in tree else None
-        found.append(
-            Transition(_parse_storage_class(tree), _parse_number(tree, "Days", error, least=0), date)
-        )
-    if len({move.date is None for move in found}) > 1:
-        raise S3Error("InvalidRequest", "Found mixed 'Date' and 'Days' based Transition actions in a rule.")
-    return _sort_transitions(found)
-
-
-def _parse_noncurrent_transitions(item: Tree) -> tuple[Transition, ...]:
-    found = []
-    for tree in trees_of(item.get("NoncurrentVersionTransition")):
-        error = _invalid_argument(
-            "'NoncurrentDays' for NoncurrentVersionTransition action must be nonnegative"
-        )
-        days = _parse_number(tree, "NoncurrentDays", error, least=0)
-        newer = _parse_newer_versions(tree)
-        if days is None:
-            raise S3Error("MalformedXML")
-        found.append(Transition(_parse_storage_class(tree), days, newer_versions=newer))
-    return _sort_transitions(found)
-
-
-def _parse_storage_class(tree: Tree) -> str:
-    kind = text_of(tree.get("StorageClass"))
-    if not kind:
-        raise S3Error("MalformedXML")
-    return kind
-
-
-def _sort_transitions(moves: Sequence[Transition]) -> tuple[Transition, ...]:
-    """Return the transitions of a rule in order of time; raise ``S3Error`` if they conflict."""
-    if len({move.storage_class for move in moves}) < len(moves) or len({move[1:3] for move in moves}) < len(
-        moves
-    ):
-        raise S3Error("InvalidRequest", "'StorageClass' and time must differ between transitions of a rule.")
-    return tuple(sorted(moves, key=lambda move: move.due_s(0)))
-
-
-def _parse_abort_days(item: Tree) -> int | None:
-    if "AbortIncompleteMultipartUpload" not in item:
-        return None
-    days = _parse_number(
-        tree_of(item["AbortIncompleteMultipartUpload"]),
-        "DaysAfterInitiation",
-        _invalid_argument(
-            "'DaysAfterInitiation' for AbortIncompleteMultipartUpload must be a positive integer"
-        ),
-    )
-    if days is None:
-        raise S3Error("MalformedXML")
-    return days
-
-
-# --- writing ------------------------------------------------------------------------------------------
-
-
-def render_rules(rules: Sequence[LifecycleRule]) -> Value:
-    """Return the value of a ``LifecycleConfiguration`` document."""
-    return {"Rule": [_render_rule(rule) for rule in rules]}
-
-
-def _render_rule(rule: LifecycleRule) -> Value:
-    value: dict[str, Value] = {"ID": rule.id, "Status": "Enabled" if rule.is_enabled else "Disabled"}
-    value.update(
-        {"Prefix": rule.prefix} if rule.filter_form == "prefix" else {"Filter": _render_filter(rule)}
-    )
-    if rule.days is not None:
-        value["Expiration"] = {"Days": rule.days}
-    elif rule.date is not None:
-        value["Expiration"] = {"Date": _render_date(rule.date)}
-    elif rule.expires_delete_markers:
-        value["Expiration"] = {"ExpiredObjectDeleteMarker": "true"}
-    if rule.transitions:
-        value["Transition"] = [_render_transition(move, "Days") for move in rule.transitions]
-    if rule.noncurrent_transitions:
-        moves = [_render_transition(move, "NoncurrentDays") for move in rule.noncurrent_transitions]
-        value["NoncurrentVersionTransition"] = moves
-    if rule.noncurrent_days is not None:
-        ending: dict[str, Value] = {"NoncurrentDays": rule.noncurrent_days}
-        if rule.newer_versions:
-            ending["NewerNoncurrentVersions"] = rule.newer_versions
-        value["NoncurrentVersionExpiration"] = ending
-    if rule.abort_days is not None:
-        value["AbortIncompleteMultipartUpload"] = {"DaysAfterInitiation": rule.abort_days}
-    return value
-
-
 def _render_date(midnight_s: int) -> str:
     return datetime.fromtimestamp(midnight_s, UTC).strftime("%Y-%m-%dT00:00:00.000Z")
 
 
-def _render_transition(move: Transition, unit: str) -> Value:
-    value: dict[str, Value] = {"StorageClass": move.storage_class}
-    if move.date is not None:
-        value["Date"] = _render_date(move.date)
-    else:
-        value[unit] = move.days or 0
-    if move.newer_versions:
-        value["NewerNoncurrentVersions"] = move.newer_versions
-    return value
+def _parse_storage_class(text: str) -> str:
+    if not text.strip():
+        raise S3Error("MalformedXML")
+    return text.strip()
 
 
-def _render_filter(rule: LifecycleRule) -> Value:
-    tags: list[Value] = [{"Key": key, "Value": value} for key, value in rule.tags]
-    found: dict[str, Value] = {}
-    if rule.size_greater_than is not None:
-        found["ObjectSizeGreaterThan"] = rule.size_greater_than
-    if rule.size_less_than is not None:
-        found["ObjectSizeLessThan"] = rule.size_less_than
-    if rule.filter_form == "and":
-        if rule.prefix:
-            found["Prefix"] = rule.prefix
-        return {"And": {**found, "Tag": tags}}
-    if rule.filter_form == "none":
-        return {}
-    if tags:
-        return {"Tag": tags[0]}
-    return found or {"Prefix": rule.prefix}
+def _days(name: str, action: str) -> Kind:
+    return number(_invalid_argument(f"'{name}' for {action} action must be a positive integer"))
+
+
+def _nonnegative_days(name: str, action: str) -> Kind:
+    return number(_invalid_argument(f"'{name}' for {action} action must be nonnegative"), least=0)
+
+
+_SIZE_ERROR = _invalid_argument("Sizes of objects are whole numbers from 0 to 1125899906842624.")
+_NEWER_ERROR = _invalid_argument(
+    f"'NewerNoncurrentVersions' must be a whole number from 1 to {NEWER_VERSIONS_MAX}"
+)
+_DATE = Leaf("Date", "date", Kind(_parse_midnight, _render_date))
+_NEWER = Leaf("NewerNoncurrentVersions", "newer_versions", number(_NEWER_ERROR, most=NEWER_VERSIONS_MAX))
+_STORAGE_CLASS = Leaf("StorageClass", "storage_class", Kind(_parse_storage_class), required=True)
+
+
+def _validate_transition(move: Transition) -> None:
+    if (move.days is None) == (move.date is None):
+        raise S3Error("MalformedXML")
+
+
+def _validate_rule(rule: LifecycleRule) -> None:
+    """Raise ``S3Error`` for fields of a rule that do not go together."""
+    if len(rule.id) > ID_MAX:
+        raise _invalid_argument(f"ID length should not exceed allowed limit of {ID_MAX}")
+    if len(rule.prefix.encode("utf-8", "surrogateescape")) > PREFIX_MAX:
+        raise _invalid_request(f"The maximum size of a prefix is {PREFIX_MAX}.")
+    tags: Tags = {}
+    for key, value in rule.tags:
+        add_tag(tags, key, value)
+    if len(tags) > OBJECT_TAGS_MAX:
+        raise _invalid_request(f"A rule has no more than {OBJECT_TAGS_MAX} tags.")
+    greater, less = rule.size_greater_than, rule.size_less_than
+    if greater is not None and less is not None and less <= greater + 1:
+        raise _invalid_request("ObjectSizeLessThan has to be a value greater than ObjectSizeGreaterThan.")
+    _validate_transitions(rule.transitions)
+    _validate_transitions(rule.noncurrent_transitions)
+    if not rule.affects_objects and rule.abort_days is None:
+        raise _invalid_request("At least one action needs to be specified in a rule")
+    if rule.expires_delete_markers and tags:
+        raise _invalid_request("ExpiredObjectDeleteMarker cannot be specified with Tags.")
+    if rule.abort_days is not None and (tags or greater is not None or less is not None):
+        text = "AbortIncompleteMultipartUpload cannot be specified with Tags or object sizes."
+        raise _invalid_request(text)
+    newer = rule.newer_versions or any(move.newer_versions for move in rule.noncurrent_transitions)
+    if newer and rule.filter_form == "prefix":
+        raise _invalid_request("NewerNoncurrentVersions needs a rule with a Filter.")
+
+
+def _validate_transitions(moves: Sequence[Transition]) -> None:
+    if len({move.date is None for move in moves}) > 1:
+        raise _invalid_request("Found mixed 'Date' and 'Days' based Transition actions in a rule.")
+    if min(len({move.storage_class for move in moves}), len({move[1:3] for move in moves})) < len(moves):
+        raise _invalid_request("'StorageClass' and time must differ between transitions of a rule.")
+
+
+_RULE: Record[LifecycleRule] = Record(
+    LifecycleRule,
+    Leaf("ID", "id", RAW),
+    _Filter(),
+    Leaf("Status", "is_enabled", choice({"Enabled": True, "Disabled": False}), always=True),
+    Section(
+        "Expiration",
+        Leaf("Days", "days", _days("Days", "Expiration")),
+        _DATE,
+        Leaf("ExpiredObjectDeleteMarker", "expires_delete_markers", BOOLEAN),
+        exactly=1,
+    ),
+    Many(
+        "Transition",
+        "transitions",
+        Record(
+            Transition,
+            Leaf("Days", "days", _nonnegative_days("Days", "Transition")),
+            _DATE,
+            _STORAGE_CLASS,
+            validate=_validate_transition,
+        ),
+    ),
+    Section(
+        "NoncurrentVersionExpiration",
+        Leaf(
+            "NoncurrentDays",
+            "noncurrent_days",
+            _days("NoncurrentDays", "NoncurrentVersionExpiration"),
+            required=True,
+        ),
+        _NEWER,
+    ),
+    Many(
+        "NoncurrentVersionTransition",
+        "noncurrent_transitions",
+        Record(
+            Transition,
+            Leaf(
+                "NoncurrentDays",
+                "days",
+                _nonnegative_days("NoncurrentDays", "NoncurrentVersionTransition"),
+                required=True,
+            ),
+            _NEWER,
+            _STORAGE_CLASS,
+        ),
+    ),
+    Section(
+        "AbortIncompleteMultipartUpload",
+        Leaf(
+            "DaysAfterInitiation",
+            "abort_days",
+            _days("DaysAfterInitiation", "AbortIncompleteMultipartUpload"),
+            required=True,
+        ),
+    ),
+    validate=_validate_rule,
+)
+LIFECYCLE = Group("LifecycleConfiguration", RepeatedGroup("Rule", *_RULE.elements, required=True))
+
+
+def parse_rules_document(tree: Tree) -> list[LifecycleRule]:
+    """Return the rules in a ``LifecycleConfiguration`` document; raise ``S3Error``."""
+    items = trees_of(tree.get("Rule"))
+    if len(items) > RULES_MAX:
+        raise S3Error("MalformedXML")
+    rules = [_parse_rule(item) for item in items]
+    if len({rule.id for rule in rules}) < len(rules):
+        raise _invalid_argument("Rule ID must be unique. Found same ID for more than one rule")
+    if len({rule.filter_form == "prefix" for rule in rules}) > 1:
+        raise _invalid_request(
+            "Base level prefix cannot be used in Lifecycle V2, prefixes are only supported in the Filter."
+        )
+    return rules
+
+
+def _parse_rule(item: Tree) -> LifecycleRule:
+    rule = _RULE.read({**item, "ID": item.get("ID") or str(uuid4())})
+    return replace(
+        rule,
+        transitions=_sort_transitions(rule.transitions),
+        noncurrent_transitions=_sort_transitions(rule.noncurrent_transitions),
+    )
+
+
+def _sort_transitions(moves: Sequence[Transition]) -> tuple[Transition, ...]:
+    """Return the transitions of a rule in order of time."""
+    return tuple(sorted(moves, key=lambda move: move.due_s(0)))
+
+
+def render_rules(rules: Sequence[LifecycleRule]) -> Value:
+    """Return the value of a ``LifecycleConfiguration`` document."""
+    return {"Rule": [_RULE.write(rule) for rule in rules]}
 
 
 # --- the stored form ----------------------------------------------------------------------------------
-
-#: Configurations that the cache of decoded rules holds.
-_CACHED_CONFIGURATIONS = 256
 
 _SHORT_NAMES = {
     "id": "i",
@@ -411,21 +330,12 @@ def _encode_rule(rule: LifecycleRule) -> JsonObject:
 
 def decode_rules(sysmeta: Mapping[str, str]) -> tuple[LifecycleRule, ...]:
     """Return the rules in a container's system metadata (names without prefix); none without a lifecycle."""
-    return _decode_packed(codec.LIFECYCLE.read_packed(sysmeta))
-
-
-@lru_cache(maxsize=_CACHED_CONFIGURATIONS)
-def _decode_packed(text: str) -> tuple[LifecycleRule, ...]:
-    items = codec.LIFECYCLE.unpack_list(text)
-    try:
-        return tuple(_decode_rule(item) for item in items)
-    except (ValueError, TypeError, AttributeError):
-        raise codec.LIFECYCLE.damaged_error()
+    return codec.LIFECYCLE.decode_items(sysmeta, _decode_rule)
 
 
 def _decode_rule(item: JsonObject) -> LifecycleRule:
     known = {name: item[short] for name, short in _SHORT_NAMES.items() if short in item}
-    known["tags"] = tuple((str(key), str(value)) for key, value in known.get("tags", ()))
+    known["tags"] = tuple(_Tag(str(key), str(value)) for key, value in known.get("tags", ()))
     for name in ("transitions", "noncurrent_transitions"):
         known[name] = tuple(Transition(*move) for move in known.get(name, ()))
     known.setdefault("id", "")

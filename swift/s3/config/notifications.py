@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import quote_plus, unquote_plus
 from uuid import uuid4
@@ -16,10 +15,11 @@ from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
 from swift.http import environkeys
 from swift.http.headers import HeaderMap
-from swift.s3.api.call import Call
-from swift.s3.config import codec
-from swift.s3.errors import S3Error
-from swift.s3.xml import Group, RepeatedGroup, RepeatedText, Text, Tree, Value, text_of, tree_of, trees_of
+from swift.s3.core import codec
+from swift.s3.core.call import Call
+from swift.s3.core.errors import S3Error
+from swift.s3.core.schema import Kind, Leaf, Record, Texts
+from swift.s3.core.xml import Group, RepeatedGroup, Text, Tree, Value, text_of, tree_of, trees_of
 
 RULES_MAX, ID_MAX, VALUE_MAX = 100, 255, 1024
 #: The largest document, for the greatest number of rules.
@@ -36,15 +36,6 @@ TARGET_ELEMENTS = {
     "QueueConfiguration": "Queue",
     "CloudFunctionConfiguration": "CloudFunction",
 }
-_FILTER_ELEMENT = Group("Filter", Group("S3Key", RepeatedGroup("FilterRule", Text("Name"), Text("Value"))))
-NOTIFICATION = Group(
-    "NotificationConfiguration",
-    *(
-        RepeatedGroup(kind, Text("Id"), Text(target, required=True), RepeatedText("Event"), _FILTER_ELEMENT)
-        for kind, target in TARGET_ELEMENTS.items()
-    ),
-    Group("EventBridgeConfiguration"),
-)
 
 
 class NotificationRule(NamedTuple):
@@ -81,13 +72,65 @@ def parse_target_name(arn: str) -> str:
 # --- documents ----------------------------------------------------------------------------------------
 
 
+def _parse_event(text: str) -> str:
+    event = text.strip()
+    if event not in _ALL_EVENTS:
+        raise S3Error("InvalidArgument", f"The event {event[:100]!r} is not supported for notifications")
+    return event
+
+
+class _KeyFilter:
+    """The prefix and suffix of keys, each as a ``FilterRule``."""
+
+    elements = (Group("Filter", Group("S3Key", RepeatedGroup("FilterRule", Text("Name"), Text("Value")))),)
+
+    def read(self, tree: Tree, found: dict[str, object]) -> None:
+        """Add prefix and suffix."""
+        for rule in trees_of(tree_of(tree_of(tree.get("Filter")).get("S3Key")).get("FilterRule")):
+            name, value = text_of(rule.get("Name")).lower(), rule.get("Value")
+            text = value if isinstance(value, str) else ""
+            if name not in ("prefix", "suffix") or name in found or len(text) > VALUE_MAX:
+                text = "filter rule name must be either prefix or suffix, each once"
+                raise S3Error("InvalidArgument", text)
+            found[name] = unquote_plus(text) if "%" in text else text
+
+    def write(self, value: object, defaults: Mapping[str, object], tree: dict[str, Value]) -> None:
+        """Add the element."""
+        names = {name.capitalize(): getattr(value, name) for name in ("prefix", "suffix")}
+        filters: list[Value] = [{"Name": name, "Value": text} for name, text in names.items() if text]
+        if filters:
+            tree["Filter"] = {"S3Key": {"FilterRule": filters}}
+
+
+_RULES = {
+    kind: Record(
+        NotificationRule,
+        Leaf("Id", "id"),
+        Leaf(target, "arn", required=True),
+        Texts("Event", "events", Kind(_parse_event), required=True),
+        _KeyFilter(),
+        constants={"kind": kind},
+    )
+    for kind, target in TARGET_ELEMENTS.items()
+}
+NOTIFICATION = Group(
+    "NotificationConfiguration",
+    *(RepeatedGroup(kind, *rule.elements) for kind, rule in _RULES.items()),
+    Group("EventBridgeConfiguration"),
+)
+
+
 def parse_rules_document(tree: Tree, targets: Collection[str]) -> list[NotificationRule]:
     """Return the rules in a ``NotificationConfiguration`` document; raise ``S3Error``."""
     if "EventBridgeConfiguration" in tree:
         raise S3Error("NotImplemented", "There is no EventBridge here.")
     rules = [
-        _parse_rule(kind, item, targets) for kind in TARGET_ELEMENTS for item in trees_of(tree.get(kind))
+        record.read({**item, "Id": text_of(item.get("Id")) or str(uuid4())})
+        for kind, record in _RULES.items()
+        for item in trees_of(tree.get(kind))
     ]
+    for rule in rules:
+        _validate_rule(rule, targets)
     if len(rules) > RULES_MAX:
         raise S3Error("InvalidArgument", f"A bucket has no more than {RULES_MAX} notifications.")
     if len({rule.id for rule in rules}) < len(rules):
@@ -95,52 +138,22 @@ def parse_rules_document(tree: Tree, targets: Collection[str]) -> list[Notificat
     return rules
 
 
-def _parse_rule(kind: str, item: Tree, targets: Collection[str]) -> NotificationRule:
-    arn, name = text_of(item.get(TARGET_ELEMENTS[kind])), text_of(item.get("Id")) or str(uuid4())
-    if len(name) > ID_MAX:
+def _validate_rule(rule: NotificationRule, targets: Collection[str]) -> None:
+    if len(rule.id) > ID_MAX:
         raise S3Error("InvalidArgument", f"ID length should not exceed allowed limit of {ID_MAX}")
-    if not parse_target_name(arn) or parse_target_name(arn) not in targets:
+    if not rule.target or rule.target not in targets:
         raise S3Error(
             "InvalidArgument",
             "Unable to validate the following destination configurations",
-            details={"ArgumentName": arn, "ArgumentValue": "The destination is none of this cluster's."},
+            details={"ArgumentName": rule.arn, "ArgumentValue": "The destination is none of this cluster's."},
         )
-    items = item.get("Event")
-    events = tuple(text_of(event) for event in items) if isinstance(items, list) else ()
-    if not events:
-        raise S3Error("MalformedXML")
-    for event in events:
-        if event not in _ALL_EVENTS:
-            raise S3Error("InvalidArgument", f"The event {event[:100]!r} is not supported for notifications")
-    prefix, suffix = _parse_filter(item)
-    return NotificationRule(name, kind, arn, events, prefix, suffix)
-
-
-def _parse_filter(item: Tree) -> tuple[str, str]:
-    found: dict[str, str] = {}
-    for rule in trees_of(tree_of(tree_of(item.get("Filter")).get("S3Key")).get("FilterRule")):
-        name, value = text_of(rule.get("Name")).lower(), rule.get("Value")
-        text = value if isinstance(value, str) else ""
-        if name not in ("prefix", "suffix") or name in found or len(text) > VALUE_MAX:
-            raise S3Error("InvalidArgument", "filter rule name must be either prefix or suffix, each once")
-        found[name] = unquote_plus(text) if "%" in text else text
-    return found.get("prefix", ""), found.get("suffix", "")
 
 
 def render_rules(rules: Collection[NotificationRule]) -> Value:
     """Return the value of a ``NotificationConfiguration`` document."""
     value: dict[str, list[Value]] = {}
     for rule in rules:
-        item: dict[str, Value] = {
-            "Id": rule.id,
-            TARGET_ELEMENTS[rule.kind]: rule.arn,
-            "Event": list(rule.events),
-        }
-        names = {"Prefix": rule.prefix, "Suffix": rule.suffix}
-        filters: list[Value] = [{"Name": name, "Value": text} for name, text in names.items() if text]
-        if filters:
-            item["Filter"] = {"S3Key": {"FilterRule": filters}}
-        value.setdefault(rule.kind, []).append(item)
+        value.setdefault(rule.kind, []).append(_RULES[rule.kind].write(rule))
     return dict(value)
 
 
@@ -154,21 +167,12 @@ def encode_rules(rules: Collection[NotificationRule]) -> HeaderMap:
 
 def decode_rules(sysmeta: Mapping[str, str]) -> tuple[NotificationRule, ...]:
     """Return the rules in a container's system metadata (names without prefix)."""
-    return _decode_packed(codec.NOTIFICATION.read_packed(sysmeta))
+    return codec.NOTIFICATION.decode_items(sysmeta, _decode_rule)
 
 
-@lru_cache(maxsize=256)
-def _decode_packed(text: str) -> tuple[NotificationRule, ...]:
-    items = codec.NOTIFICATION.unpack_list(text)
-    try:
-        return tuple(
-            NotificationRule(
-                str(name), str(kind), str(arn), tuple(map(str, events)), str(prefix), str(suffix)
-            )
-            for name, kind, arn, events, prefix, suffix in items
-        )
-    except (ValueError, TypeError):
-        raise codec.NOTIFICATION.damaged_error()
+def _decode_rule(item: tuple[str, str, str, Sequence[str], str, str]) -> NotificationRule:
+    name, kind, arn, events, prefix, suffix = item
+    return NotificationRule(str(name), str(kind), str(arn), tuple(map(str, events)), str(prefix), str(suffix))
 
 
 # --- events -------------------------------------------------------------------------------------------

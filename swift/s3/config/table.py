@@ -10,11 +10,15 @@ from swift.base.truth import is_true
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
-from swift.s3.api.call import DOCUMENT_MAX, Call, Handler, invalid_argument, no_content, xml_response
-from swift.s3.api.encryption import AES256, validate_algorithm
-from swift.s3.api.objectlock import require_owned_target, require_owner
-from swift.s3.api.router import OPERATIONS
-from swift.s3.api.tags import (
+from swift.s3.config import cors, lifecycle, notifications, website
+from swift.s3.config.access_log import LOGGING, LOGGING_KEY, PREFIX_MAX, LogTarget, parse_log_target
+from swift.s3.core import codec
+from swift.s3.core.call import DOCUMENT_MAX, Call, Handler, invalid_argument, no_content, xml_response
+from swift.s3.core.errors import S3Error
+from swift.s3.core.names import is_bucket_name
+from swift.s3.core.router import OPERATIONS
+from swift.s3.core.session import owner_sysmeta, sysmeta_of
+from swift.s3.core.tags import (
     BUCKET_TAGS_MAX,
     TAGGING,
     decode_tags,
@@ -22,13 +26,9 @@ from swift.s3.api.tags import (
     parse_tags_document,
     render_tags,
 )
-from swift.s3.auth.session import owner_sysmeta, sysmeta_of
-from swift.s3.config import codec, cors, lifecycle, notifications, website
-from swift.s3.config.access_log import LOGGING, PREFIX_MAX, LogTarget, parse_log_target
-from swift.s3.errors import S3Error
-from swift.s3.names import REGISTRY, is_bucket_name, registry_path
+from swift.s3.core.xml import Element, Group, RepeatedGroup, Text, Tree, Value, text_of, tree_of, trees_of
 from swift.s3.policy.acls import acl_from_swift, parse_stored_acl
-from swift.s3.policy.authorize import read_bucket_rules
+from swift.s3.policy.authorize import read_bucket_rules, require_owned_target, require_owner
 from swift.s3.policy.conditions import InvalidPolicy
 from swift.s3.policy.context import (
     BLOCK_KEY,
@@ -41,7 +41,6 @@ from swift.s3.policy.context import (
     REQUESTER_PAYS,
 )
 from swift.s3.policy.document import POLICY_BYTES_MAX, is_public, parse_policy
-from swift.s3.xml import Element, Group, RepeatedGroup, Text, Tree, Value, text_of, tree_of, trees_of
 
 
 class AllowedCaller(Enum):
@@ -127,14 +126,9 @@ def _read_sysmeta(call: Call, reader: AllowedCaller) -> Mapping[str, str]:
     return sysmeta_of(call.session.bucket_headers(call.bucket))
 
 
-def _sysmeta_key(header: str) -> str:
-    return header.removeprefix(fields.CONTAINER_SYSMETA)
-
-
 # --- versioning, logging, fixed responses -------------------------------------------------------------
 
 VERSIONING = Group("VersioningConfiguration", Text("Status"), Text("MfaDelete"))
-LOGGING_KEY = fields.SYSMETA_S3_BUCKET_LOGGING.removeprefix(fields.CONTAINER_SYSMETA)
 ACCELERATION = Group("AccelerateConfiguration")
 
 
@@ -170,7 +164,6 @@ def put_versioning(call: Call) -> Response:
 
 def _fixed_response(schema: Element, value: dict[str, Value]) -> Handler:
     def answer(call: Call) -> Response:
-        call.session.identify()
         call.session.bucket_info(call.bucket)
         return xml_response(schema, value)
 
@@ -259,7 +252,6 @@ def _validate_logging(call: Call, headers: HeaderMap) -> None:
 
 def get_object_logging(call: Call) -> Response:
     """GetObjectLogging: always an error, as keys have no logging status."""
-    call.session.identify()
     raise S3Error("NoLoggingStatusForKey")
 
 
@@ -359,7 +351,6 @@ def put_policy(call: Call) -> Response:
     """PutBucketPolicy."""
     length = call.request.body.length
     if length is not None and length > 2 * POLICY_BYTES_MAX:
-        call.session.identify()
         raise S3Error("MalformedPolicy", _POLICY_TOO_LARGE_TEXT)
     body = call.read_body()
     if not body:
@@ -384,52 +375,6 @@ def delete_policy(call: Call) -> Response:
     return no_content()
 
 
-# --- default encryption -------------------------------------------------------------------------------
-
-ENCRYPTION_CONFIGURATION = Group(
-    "ServerSideEncryptionConfiguration",
-    RepeatedGroup(
-        "Rule",
-        Group("ApplyServerSideEncryptionByDefault", Text("SSEAlgorithm"), Text("KMSMasterKeyID")),
-        Text("BucketKeyEnabled"),
-        required=True,
-    ),
-)
-
-
-def get_encryption(call: Call) -> Response:
-    """GetBucketEncryption."""
-    call.session.bucket_info(call.bucket)
-    if not call.features.encryption:
-        raise S3Error("ServerSideEncryptionConfigurationNotFoundError", details={"BucketName": call.bucket})
-    rule: Value = {
-        "ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": AES256},
-        "BucketKeyEnabled": "false",
-    }
-    return xml_response(ENCRYPTION_CONFIGURATION, {"Rule": [rule]})
-
-
-def put_encryption(call: Call) -> Response:
-    """PutBucketEncryption: accepts only the encryption that the cluster does anyway."""
-    rules = trees_of(call.parse_body(ENCRYPTION_CONFIGURATION).get("Rule"))
-    if len(rules) != 1 or "ApplyServerSideEncryptionByDefault" not in rules[0]:
-        raise S3Error("MalformedXML")
-    require_owner(call)
-    default = tree_of(rules[0]["ApplyServerSideEncryptionByDefault"])
-    algorithm = text_of(default.get("SSEAlgorithm"))
-    if algorithm == AES256 and "KMSMasterKeyID" in default:
-        text = "a KMSMasterKeyID is not applicable if the default sse algorithm is not aws:kms"
-        raise S3Error("InvalidArgument", text)
-    validate_algorithm(call, algorithm)
-    return Response(200)
-
-
-def delete_encryption(call: Call) -> Response:
-    """DeleteBucketEncryption: has no effect, as the cluster's encryption does not depend on buckets."""
-    require_owner(call)
-    return no_content()
-
-
 # --- tags of buckets ----------------------------------------------------------------------------------
 
 
@@ -438,7 +383,7 @@ def _encode_tags(_call: Call, tree: Tree) -> HeaderMap:
 
 
 def _render_tags(sysmeta: Mapping[str, str]) -> Value | None:
-    text = sysmeta.get(_sysmeta_key(fields.SYSMETA_S3_BUCKET_TAGGING))
+    text = sysmeta.get(codec.sysmeta_key(fields.SYSMETA_S3_BUCKET_TAGGING))
     return render_tags(decode_tags(text)) if text else None
 
 
@@ -467,11 +412,6 @@ def _render_cors(sysmeta: Mapping[str, str]) -> Value | None:
 def _render_lifecycle(sysmeta: Mapping[str, str]) -> Value | None:
     rules = lifecycle.decode_rules(sysmeta)
     return lifecycle.render_rules(rules) if rules else None
-
-
-def _register_lifecycle(call: Call) -> None:
-    call.session.privileged.send_change("PUT", REGISTRY)
-    call.session.privileged.send_change("PUT", registry_path(call.session.account, call.bucket))
 
 
 def _encode_notification(call: Call, tree: Tree) -> HeaderMap:
@@ -553,7 +493,7 @@ TABLE = (
         writers=AllowedCaller.AUTHORIZED,
         bytes_max=lifecycle.DOCUMENT_BYTES_MAX,
         response_headers={lifecycle.MINIMUM_SIZE_HEADER: lifecycle.MINIMUM_SIZE},
-        on_stored=_register_lifecycle,
+        on_stored=lambda call: call.session.privileged.register_bucket(call.session.account, call.bucket),
     ),
     Configuration(
         ("BucketNotification", "BucketNotificationConfiguration"),
@@ -581,7 +521,4 @@ HANDLERS: dict[str, Handler] = {
     "GetBucketPolicyStatus": get_policy_status,
     "PutBucketPolicy": put_policy,
     "DeleteBucketPolicy": delete_policy,
-    "GetBucketEncryption": get_encryption,
-    "PutBucketEncryption": put_encryption,
-    "DeleteBucketEncryption": delete_encryption,
 }

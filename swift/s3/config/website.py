@@ -17,9 +17,9 @@ from swift.base.digits import is_digits
 from swift.http import environkeys
 from swift.http.request import Request
 from swift.http.response import Response, reason_phrase
-from swift.s3.api.metadata import REDIRECT_HEADER
-from swift.s3.errors import S3Error
-from swift.s3.xml import Group, RepeatedGroup, Text, Tree, text_of, tree_of, trees_of
+from swift.s3.core.errors import S3Error
+from swift.s3.core.metadata import REDIRECT_HEADER
+from swift.s3.core.xml import Group, RepeatedGroup, Text, Tree, text_of, tree_of, trees_of
 
 _REDIRECT_ELEMENTS = (
     *(Text("HostName"), Text("HttpRedirectCode"), Text("Protocol")),

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import NamedTuple
-from urllib.parse import quote
 
 from swift.base.entity import EntityPath
 from swift.base.etag import unquote_etag
@@ -19,9 +19,12 @@ from swift.base.truth import is_true
 from swift.gateway.internal_client import InternalClient
 from swift.http import fields
 from swift.http.headers import HeaderMap
-from swift.s3.api.metadata import is_large
-from swift.s3.api.tags import decode_tags
-from swift.s3.api.uploadstate import (
+from swift.s3.api.partreferences import version_id_query
+from swift.s3.config.lifecyclerules import find_expiry
+from swift.s3.core.metadata import is_large
+from swift.s3.core.names import own_parts, segments_container
+from swift.s3.core.tags import decode_tags
+from swift.s3.core.uploadstate import (
     CompletionDecision,
     DecisionStatus,
     SwapOutcome,
@@ -30,13 +33,10 @@ from swift.s3.api.uploadstate import (
     end_upload,
     is_definite_failure,
     join_decision,
-    list_page,
     part_number_of_name,
     read_decision_status,
     read_state,
-    version_id_query,
 )
-from swift.s3.config.lifecyclerules import find_expiry
 from swift.s3.daemons.walk import (
     CurrentCandidate,
     DaemonObjectClient,
@@ -45,7 +45,6 @@ from swift.s3.daemons.walk import (
     UploadCandidates,
     remove_parts,
 )
-from swift.s3.names import own_parts, segments_container
 
 ENDED, KEPT, CHANGED, LOCKED = "ended", "kept", "changed", "locked"
 VERSION_ID_HEADER = "x-object-version-id"
@@ -201,10 +200,10 @@ class Expiration:
             return True
         if found is not None and VERSION_ID_HEADER not in found:
             return False
-        query = f"format=json&versions=true&limit={_VERSIONS_MAX}&prefix={quote(str(path.obj), safe='')}"
-        with self._client.request("GET", path._replace(obj=None), query=query, accept=(2, 404)) as response:
-            rows = json.loads(response.read_body()) if response.status == 200 else []
-        for row in rows:
+        versions = self._client.pages(
+            path._replace(obj=None), size=_VERSIONS_MAX, versions=True, prefix=str(path.obj)
+        )
+        for row in next(versions, ()):
             if row.get("name") != path.obj or "version_id" not in row:
                 continue
             version = self._head(path, version_id_query(str(row["version_id"])))
@@ -245,13 +244,10 @@ class CompletionRecovery:
     def find_unfinished(self, entry: RegisteredBucket) -> Iterator[UnfinishedUpload]:
         """Yield the uploads whose markers have a record, unlike those of new uploads."""
         segments = EntityPath(entry.account, segments_container(entry.bucket))
-        marker = ""
-        while rows := list_page(self._client, segments, self._page_size, marker=marker):
-            for row in rows:
-                marker = str(row["name"])
-                key, _, upload_id = marker.rpartition("/")
-                if key and row["bytes"] and part_number_of_name(upload_id) is None:
-                    yield UnfinishedUpload(entry, key, upload_id)
+        for row in chain.from_iterable(self._client.pages(segments, size=self._page_size)):
+            key, _, upload_id = str(row["name"]).rpartition("/")
+            if key and row["bytes"] and part_number_of_name(upload_id) is None:
+                yield UnfinishedUpload(entry, key, upload_id)
 
     def finish_upload(self, unit: UnfinishedUpload) -> str:
         """Store the object of a decision if it can still be stored, and end the upload."""

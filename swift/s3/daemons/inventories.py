@@ -20,10 +20,9 @@ from urllib.parse import quote
 from swift.base.documents import JsonObject
 from swift.base.entity import EntityPath
 from swift.gateway.internal_client import InternalClient, UnexpectedResponse
-from swift.s3.api.call import iso_time_of_row
-from swift.s3.api.metadata import DELETE_MARKER_TYPE, row_etag, row_storage_class, row_version_id
-from swift.s3.api.uploadstate import list_page
 from swift.s3.config.inventory import Inventory
+from swift.s3.core.call import iso_time_of_row
+from swift.s3.core.metadata import DELETE_MARKER_TYPE, row_etag, row_storage_class, row_version_id
 from swift.s3.daemons.walk import RegisteredBucket
 from swift.s3.policy.document import BUCKET_ARN_PREFIX
 
@@ -72,7 +71,7 @@ class InventoryRun:
     def take(self, due: DueInventories) -> list[tuple[Inventory, InventoryOutcome]]:
         """Take the inventories of a bucket and return the outcome of each."""
         outcomes: list[tuple[Inventory, InventoryOutcome]] = []
-        listings: dict[tuple[str, str], list[_InventoryFiles]] = {}
+        listings: dict[tuple[bool, str], list[_InventoryFiles]] = {}
         for inventory in due.inventories:
             files = _InventoryFiles(self._client, due.entry, inventory, self._now())
             try:
@@ -83,10 +82,10 @@ class InventoryRun:
             if outcome:
                 outcomes.append((inventory, outcome))
                 continue
-            flags = "&versions=true" if due.is_versioned and inventory.has_versions else ""
-            listings.setdefault((flags, inventory.filter), []).append(files)
-        for (flags, prefix), targets in listings.items():
-            outcomes += self._list_bucket(due.entry, flags, prefix, targets)
+            versions = due.is_versioned and inventory.has_versions
+            listings.setdefault((versions, inventory.filter), []).append(files)
+        for (versions, prefix), targets in listings.items():
+            outcomes += self._list_bucket(due.entry, prefix, targets, versions=versions)
         return outcomes
 
     def _check_existing(self, files: _InventoryFiles) -> str:
@@ -98,7 +97,7 @@ class InventoryRun:
         return ALREADY_EXISTS if self._client.head(files.manifest) is not None else ""
 
     def _list_bucket(
-        self, entry: RegisteredBucket, flags: str, prefix: str, targets: Sequence[_InventoryFiles]
+        self, entry: RegisteredBucket, prefix: str, targets: Sequence[_InventoryFiles], *, versions: bool
     ) -> list[tuple[Inventory, InventoryOutcome]]:
         """List a bucket once into the files of several inventories."""
         failed: dict[_InventoryFiles, UnexpectedResponse] = {}
@@ -112,7 +111,7 @@ class InventoryRun:
                         failed[files] = error
 
         try:
-            for row in self._list_rows(entry, flags, prefix):
+            for row in self._list_rows(entry, prefix, versions=versions):
                 each(partial(_InventoryFiles.add, row=row))
         except UnexpectedResponse as error:
             return [(files.inventory, failed.get(files, error)) for files in targets]
@@ -122,16 +121,11 @@ class InventoryRun:
             each(_InventoryFiles.finish)
         return [(files.inventory, failed.get(files, outcome)) for files in targets]
 
-    def _list_rows(self, entry: RegisteredBucket, flags: str, prefix: str) -> Iterator[JsonObject]:
-        marker = version = ""
-        while not self._is_stopped():
-            limits = {"prefix": prefix, "marker": marker, "version_marker": version}
-            page = list_page(self._client, entry.path, self._page_size, flags=flags, **limits)
-            if not page:
-                return
+    def _list_rows(self, entry: RegisteredBucket, prefix: str, *, versions: bool) -> Iterator[JsonObject]:
+        for page in self._client.pages(entry.path, size=self._page_size, versions=versions, prefix=prefix):
             yield from page
-            marker = str(page[-1]["name"])
-            version = str(page[-1].get("version_id", "null")) if flags else ""
+            if self._is_stopped():
+                return
 
 
 class _InventoryFiles:

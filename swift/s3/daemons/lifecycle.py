@@ -16,12 +16,12 @@ from swift.gateway.internal_client import InternalClient, UnexpectedResponse
 from swift.runtime.daemon import DaemonTask, PassContext, PassReport, Schedule
 from swift.runtime.declaration import Daemon, DaemonParts, make_argument_adder, parse_process_numbers
 from swift.runtime.queuetask import IdleTask, QueueTask
-from swift.s3.api.uploadstate import StateUnavailable
-from swift.s3.auth.session import sysmeta_of
-from swift.s3.config.codec import DamagedConfiguration
 from swift.s3.config.inventory import decode_inventories
 from swift.s3.config.lifecycle import decode_rules
 from swift.s3.config.lifecyclerules import DAY_S
+from swift.s3.core.codec import DamagedConfiguration
+from swift.s3.core.session import sysmeta_of
+from swift.s3.core.uploadstate import StateUnavailable
 from swift.s3.daemons.expiration import (
     CHANGED,
     COMPLETION_GRACE_S,
@@ -212,7 +212,7 @@ class LifecyclePass:
             try:
                 yield from self._plan_bucket(entry, stage, after, dues)
             except _FAILURES as error:
-                self._record_failure(entry, f"cannot list {entry.name} any further", error)
+                self._log_failure(entry, f"cannot list {entry.name} any further", error)
             self._walked[entry.name] = (entry.changed_at, today)
         # Inventories take long, so they run after all lifecycle work.
         yield from dues
@@ -292,7 +292,7 @@ class LifecyclePass:
             else:
                 outcome = self._expiration.abort_uploads(unit)
         except _FAILURES as error:
-            self._record_failure(unit.entry, f"cannot process an entry of {unit.entry.name}", error)
+            self._log_failure(unit.entry, f"cannot process an entry of {unit.entry.name}", error)
             return
         self._counters.add(f"{_COUNTER_OF_UNIT[type(unit).__name__]}.{outcome}")
 
@@ -300,7 +300,7 @@ class LifecyclePass:
         for inventory, outcome in self._inventory_run.take(due):
             if isinstance(outcome, UnexpectedResponse):
                 what = f"cannot take the inventory {inventory.id} of {due.entry.name}"
-                self._record_failure(due.entry, what, outcome)
+                self._log_failure(due.entry, what, outcome)
                 continue
             if outcome == NO_DESTINATION:
                 self._task.log.warning(
@@ -309,10 +309,10 @@ class LifecyclePass:
                 )
             self._counters.add(f"inventories.{outcome}")
 
-    def _record_failure(self, entry: RegisteredBucket, what: str, error: SwiftError) -> None:
+    def _log_failure(self, entry: RegisteredBucket, text: str, error: SwiftError) -> None:
         self._failed.add(entry.name)
         self._counters.add("errors")
-        self._task.log.error(f"ERROR {what}: {error}")
+        self._task.log.error(f"ERROR {text}: {error}")
 
     # --- ending ---------------------------------------------------------------------------------------
 

@@ -9,21 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import md5
+from itertools import chain
 from typing import NamedTuple
 
 from swift.base.entity import EntityPath
 from swift.gateway.internal_client import InternalClient
-from swift.s3.api.uploadstate import (
-    find_part_references,
-    list_page,
-    marker_name,
-    part_number_of_name,
-    row_timestamp,
-)
+from swift.s3.api.partreferences import find_part_references, row_timestamp
 from swift.s3.config.lifecyclerules import DAY_S
+from swift.s3.core.names import bucket_of_container, segments_container
+from swift.s3.core.uploadstate import marker_name, part_number_of_name
 from swift.s3.daemons.expiration import CHANGED, ENDED, KEPT, LOCKED
 from swift.s3.daemons.walk import RegisteredBucket, remove_parts
-from swift.s3.names import bucket_of_container, segments_container
 
 #: Days between two checks of a bucket.
 INTERVAL_DAYS = 7
@@ -69,21 +65,15 @@ class OrphanCleanup:
         """Yield uploads with old parts; an object may still refer to them."""
         before_s = self._now() - self._age_s
         for segments in containers:
-            last, marker = ("", ""), ""
-            while rows := list_page(self._client, segments, self._page_size, marker=marker):
-                for row in rows:
-                    start, _, number = str(row["name"]).rpartition("/")
-                    key, _, upload_id = start.rpartition("/")
-                    is_old = row_timestamp(str(row["last_modified"])).seconds < before_s
-                    if (
-                        key
-                        and is_old
-                        and part_number_of_name(number) is not None
-                        and (key, upload_id) != last
-                    ):
-                        last = (key, upload_id)
-                        yield OrphanCandidate(entry, segments, key, upload_id)
-                marker = str(rows[-1]["name"])
+            last = "", ""
+            for row in chain.from_iterable(self._client.pages(segments, size=self._page_size)):
+                start, _, number = str(row["name"]).rpartition("/")
+                key, _, upload_id = start.rpartition("/")
+                is_old = row_timestamp(str(row["last_modified"])).seconds < before_s
+                is_part = bool(key) and part_number_of_name(number) is not None
+                if is_part and is_old and (key, upload_id) != last:
+                    last = key, upload_id
+                    yield OrphanCandidate(entry, segments, key, upload_id)
 
     # --- ending ---------------------------------------------------------------------------------------
 

@@ -24,19 +24,20 @@ from swift.http.objectlock import parse_lock
 from swift.http.response import Response
 from swift.http.transform import as_request_body
 from swift.middleware.versioned_writes.names import ARCHIVED_NULL, Version, unquote_container_name
-from swift.s3.api.metadata import (
+from swift.s3.api.partreferences import version_id_query
+from swift.s3.config.lifecyclerules import DAY_S, due_noncurrent_storage_class, due_storage_class
+from swift.s3.core.metadata import (
     is_large,
     manifest_headers,
     metadata_for_post,
     metadata_for_put,
     object_storage_class,
 )
-from swift.s3.api.tags import decode_tags
-from swift.s3.api.uploadstate import marker_name, new_upload_id, version_id_query
-from swift.s3.config.lifecyclerules import DAY_S, due_noncurrent_storage_class, due_storage_class
+from swift.s3.core.names import KEY_BYTES_MAX, own_parts, segments_container
+from swift.s3.core.tags import decode_tags
+from swift.s3.core.uploadstate import marker_name, new_upload_id
 from swift.s3.daemons.expiration import CHANGED, KEPT, LOCKED, VERSION_ID_HEADER
 from swift.s3.daemons.walk import CurrentCandidate, TransitionCandidate
-from swift.s3.names import KEY_BYTES_MAX, own_parts, segments_container
 
 MOVED = "moved"
 #: No object has more parts.

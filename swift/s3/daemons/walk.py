@@ -16,14 +16,7 @@ from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
 from swift.gateway.internal_client import InternalClient
 from swift.http.headers import HeaderMap
-from swift.s3.api.metadata import DELETE_MARKER_TYPE, row_storage_class
-from swift.s3.api.uploadstate import (
-    ObjectResponse,
-    list_page,
-    marker_name,
-    part_number_of_name,
-    row_timestamp,
-)
+from swift.s3.api.partreferences import row_timestamp
 from swift.s3.config.lifecyclerules import (
     LifecycleRule,
     due_noncurrent_storage_class,
@@ -33,7 +26,9 @@ from swift.s3.config.lifecyclerules import (
     is_upload_expired,
     may_be_expired,
 )
-from swift.s3.names import REGISTRY_ACCOUNT, REGISTRY_CONTAINER, registry_path, segments_container
+from swift.s3.core.metadata import DELETE_MARKER_TYPE, row_storage_class
+from swift.s3.core.names import REGISTRY_ACCOUNT, REGISTRY_CONTAINER, registry_path, segments_container
+from swift.s3.core.uploadstate import ObjectResponse, marker_name, part_number_of_name
 
 
 class RegisteredBucket(NamedTuple):
@@ -90,7 +85,7 @@ class DaemonObjectClient:
         *,
         query: str = "",
     ) -> ObjectResponse:
-        """See ``ObjectClient``."""
+        """Return the response; raise ``UnexpectedResponse``."""
         path = EntityPath(self._account, container, name)
         with self._client.request(method, path, headers, body, query=query, accept=(2, 4, 501)) as response:
             content = response.read_body() if method == "GET" and response.is_success else b""
@@ -194,14 +189,12 @@ class BucketWalk:
 
     def object_candidates(self, after: str, note: NoteProgress) -> Iterator[Unit]:
         """Yield candidates of a bucket without versions; ``after`` is the last name that was processed."""
-        marker = after
-        while rows := self._list_page(self._entry.path, marker=marker):
+        for rows in self._client.pages(self._entry.path, size=self._page_size, marker=after):
             for row in rows:
                 modified_s = row_timestamp(str(row["last_modified"])).seconds
                 if self._may_be_due(row, modified_s):
                     yield CurrentCandidate(self._entry, self._rules, row["name"])
-            marker = str(rows[-1]["name"])
-            note(marker)
+            note(str(rows[-1]["name"]))
 
     def _may_be_due(self, row: JsonObject, modified_s: float) -> bool:
         """Return True if an object may have expired, or may have to move to another class."""
@@ -264,14 +257,12 @@ class BucketWalk:
         return TransitionCandidate(self._entry, self._rules, key, str(row["version_id"]), since_s, newer)
 
     def _version_rows(self, after: str, note: NoteProgress) -> Iterator[JsonObject]:
-        marker, version, done = after, "", after
-        while rows := self._list_page(
-            self._entry.path, marker=marker, version_marker=version, flags="&versions=true"
-        ):
+        done = after
+        for rows in self._client.pages(self._entry.path, size=self._page_size, versions=True, marker=after):
             yield from rows
-            marker, version = str(rows[-1]["name"]), str(rows[-1].get("version_id", "null"))
             # More versions of the last name may follow.
-            done = max((str(row["name"]) for row in rows if row["name"] != marker), default=done)
+            last = rows[-1]["name"]
+            done = max((str(row["name"]) for row in rows if row["name"] != last), default=done)
             if done:
                 note(done)
 
@@ -294,8 +285,7 @@ class BucketWalk:
     ) -> Iterator[Unit]:
         segments = EntityPath(self._entry.account, segments_container(self._entry.bucket))
         found: list[tuple[str, str]] = []
-        marker = after
-        while rows := self._list_page(segments, marker=marker):
+        for rows in self._client.pages(segments, size=self._page_size, marker=after):
             for row in rows:
                 key, slash, upload_id = str(row["name"]).rpartition("/")
                 if not slash or upload_id.isdigit() or not key:
@@ -303,15 +293,9 @@ class BucketWalk:
                 begun_s = row_timestamp(str(row["last_modified"])).seconds
                 if is_due(key, begun_s):
                     found.append((key, upload_id))
-            marker = str(rows[-1]["name"])
             while len(found) >= UPLOADS_PER_UNIT:
                 yield UploadCandidates(self._entry, found[:UPLOADS_PER_UNIT])
                 found = found[UPLOADS_PER_UNIT:]
-            note(marker)
+            note(str(rows[-1]["name"]))
         if found:
             yield UploadCandidates(self._entry, found)
-
-    # --- pages ----------------------------------------------------------------------------------------
-
-    def _list_page(self, path: EntityPath, *, flags: str = "", **limits: str) -> list[JsonObject]:
-        return list_page(self._client, path, self._page_size, flags=flags, **limits)

@@ -11,8 +11,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from swift.http.headers import HeaderMap, utf8_value, wire_value
-from swift.s3.errors import S3Error
-from swift.s3.xml import Group, RepeatedGroup, Text, Tree, TypeAttribute, Value, text_of, tree_of, trees_of
+from swift.s3.core.errors import S3Error
+from swift.s3.core.xml import (
+    Group,
+    RepeatedGroup,
+    Text,
+    Tree,
+    TypeAttribute,
+    Value,
+    text_of,
+    tree_of,
+    trees_of,
+)
 
 _GROUP_URI_PREFIX = "http://acs.amazonaws.com/groups/"
 #: The name under which a group is stored → its URI.

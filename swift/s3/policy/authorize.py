@@ -20,14 +20,12 @@ from urllib.parse import quote
 from swift.http import fields
 from swift.http.headers import HeaderMap, wire_value
 from swift.http.response import Response
-from swift.s3.api.call import Call, PendingRead
-from swift.s3.api.parts import read_upload_state
-from swift.s3.api.router import PathLevel
-from swift.s3.api.tags import Tags, decode_tags
-from swift.s3.api.uploadstate import parse_upload_id
-from swift.s3.api.writes import version_query
-from swift.s3.auth.session import AclScope, Session, with_trusted_bucket
-from swift.s3.errors import S3Error
+from swift.s3.core.call import Call, PendingRead, PolicyVerdict, version_query
+from swift.s3.core.errors import S3Error
+from swift.s3.core.router import PathLevel
+from swift.s3.core.session import AclScope, Session, owner_sysmeta, with_trusted_bucket
+from swift.s3.core.tags import Tags, decode_tags
+from swift.s3.core.uploadstate import parse_upload_id, read_upload_state
 from swift.s3.policy.acls import (
     Acl,
     grants_public_access,
@@ -51,14 +49,7 @@ from swift.s3.policy.context import (
     parse_created_upload,
     principal_of,
 )
-from swift.s3.policy.document import (
-    PolicyRequest,
-    PolicyVerdict,
-    action_of,
-    actions_of,
-    combine_verdicts,
-    evaluate_policy,
-)
+from swift.s3.policy.document import PolicyRequest, action_of, actions_of, combine_verdicts, evaluate_policy
 
 # --- the check ----------------------------------------------------------------------------------------
 
@@ -79,8 +70,6 @@ def authorize(call: Call, *, is_form_read: bool = False) -> Call:
     """
     if call.endpoint.operation.name in _FORM_OPERATIONS and not is_form_read:
         return call
-    if call.session.names_account:
-        call.session.identify()
     if call.bucket:
         validate_expected_owner(call.session, call.headers.get("x-amz-expected-bucket-owner"))
     call = _authorize_by_rules(call)
@@ -98,7 +87,6 @@ def _authorize_by_rules(call: Call) -> Call:
     rules = parse_bucket_rules(session.bucket_sysmeta(call.bucket), call.bucket)
     if rules is None:
         return call
-    session.identify()
     _require_payer(call, rules)
     _validate_acl_headers(call.headers, rules)
     session = session.with_acl_scope(_acl_scope_of_rules(rules))
@@ -160,7 +148,6 @@ def _authorize_by_acl(call: Call) -> Call:
     required = REQUIRED_PERMISSIONS.get(name, _BUCKET_OWNERSHIP)
     if required is None or not call.bucket:
         return call
-    call.session.identify()
     if name in _READ_OPERATIONS:
         return call if call.pending_read is not None else replace(call, pending_read=PendingRead())
     allowed = replace(call, session=with_trusted_bucket(call.session, call.bucket))
@@ -262,7 +249,6 @@ def validate_expected_owner(session: Session, expected: str | None) -> None:
     """
     if expected is None:
         return
-    session.identify()
     is_own = session.own_account == session.account and expected == session.user_id
     if not is_own and expected != session.account:
         raise S3Error("AccessDenied")
@@ -307,7 +293,6 @@ def _policy_verdict_on_key(call: Call, operation: str, bucket: str, key: str, ve
     rules = parse_bucket_rules(session.bucket_sysmeta(bucket), bucket)
     if rules is None:
         return PolicyVerdict.SILENT
-    session.identify()
     action = action_of(operation, versioned=bool(version))
     verdict = _policy_verdict(
         call, rules, (action,), bucket, key, _request_context(call, bucket, key, version)
@@ -358,7 +343,10 @@ def _require_payer(call: Call, rules: BucketRules) -> None:
         return
     payer = call.headers.get("x-amz-request-payer") or call.params.get("x-amz-request-payer")
     if call.session.is_anonymous or payer != "requester":
-        raise S3Error("AccessDenied", "Access Denied: the requester must say that it pays.")
+        raise S3Error(
+            "AccessDenied",
+            "Access Denied: the requester must accept the costs (x-amz-request-payer: requester).",
+        )
 
 
 def _validate_acl_headers(headers: Mapping[str, str], rules: BucketRules) -> None:
@@ -465,6 +453,27 @@ def read_object_acl(call: Call, bucket: str, key: str) -> Acl | None:
 def _acl_of_missing_object(call: Call, bucket: str) -> Acl:
     require_permission(call, read_bucket_acl(call, bucket), "READ")
     return private_acl(call.session.user_id)
+
+
+def require_owner(call: Call, bucket: str = "") -> None:
+    """Raise ``S3Error`` unless the caller owns the bucket, by default that of the request."""
+    bucket = bucket or call.bucket
+    if call.settings.s3_acl:
+        require_permission(call, read_bucket_acl(call, bucket), BUCKET_OWNER)
+    else:
+        # Rights that a policy grants do not count here.
+        owner_sysmeta(call.session.with_acl_scope(AclScope.ALL), bucket)
+
+
+def require_owned_target(call: Call, bucket: str, code: str) -> None:
+    """Raise ``S3Error`` with this code unless a bucket named in a document exists and is the caller's.
+
+    Daemons write to it with all rights, so policies and ACLs of the request's bucket do not count.
+    """
+    try:
+        require_owner(call, bucket)
+    except S3Error as error:
+        raise error if error.status >= 500 else S3Error(code)
 
 
 # --- new things ---------------------------------------------------------------------------------------

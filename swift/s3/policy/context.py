@@ -13,10 +13,10 @@ from functools import lru_cache
 
 from swift.http import fields
 from swift.http.headers import HeaderMap, utf8_value
-from swift.s3.api.call import Call
-from swift.s3.api.tags import Tags, decode_tags, parse_tags_header
-from swift.s3.config import codec
-from swift.s3.errors import S3Error
+from swift.s3.core import codec
+from swift.s3.core.call import Call
+from swift.s3.core.errors import S3Error
+from swift.s3.core.tags import Tags, decode_tags, parse_tags_header
 from swift.s3.policy.conditions import InvalidPolicy
 from swift.s3.policy.document import BucketPolicy, Principal, is_public, parse_policy
 
@@ -26,14 +26,10 @@ OWNER_ENFORCED, OWNER_PREFERRED, OBJECT_WRITER = "BucketOwnerEnforced", "BucketO
 OWNERSHIPS = (OWNER_PREFERRED, OBJECT_WRITER, OWNER_ENFORCED)
 
 
-def _sysmeta_key(header: str) -> str:
-    return header.removeprefix(fields.CONTAINER_SYSMETA)
-
-
-POLICY_KEY = _sysmeta_key(fields.SYSMETA_S3_BUCKET_POLICY)
-BLOCK_KEY = _sysmeta_key(fields.SYSMETA_S3_BUCKET_BLOCK)
-OWNERSHIP_KEY = _sysmeta_key(fields.SYSMETA_S3_BUCKET_OWNERSHIP)
-PAYER_KEY = _sysmeta_key(fields.SYSMETA_S3_BUCKET_PAYER)
+POLICY_KEY = codec.sysmeta_key(fields.SYSMETA_S3_BUCKET_POLICY)
+BLOCK_KEY = codec.sysmeta_key(fields.SYSMETA_S3_BUCKET_BLOCK)
+OWNERSHIP_KEY = codec.sysmeta_key(fields.SYSMETA_S3_BUCKET_OWNERSHIP)
+PAYER_KEY = codec.sysmeta_key(fields.SYSMETA_S3_BUCKET_PAYER)
 OWNER_PAYS, REQUESTER_PAYS = "BucketOwner", "Requester"
 _RULE_KEYS = (POLICY_KEY, BLOCK_KEY, OWNERSHIP_KEY, PAYER_KEY)
 
@@ -147,7 +143,7 @@ class RequestContext:
         self._created_upload: CreatedUpload | None = None
 
     def values(self, key: str) -> Sequence[str] | None:
-        """See ``PolicyContext``."""
+        """Return the values of a condition key; None if the request does not have it."""
         start, slash, name = key.partition("/")
         if slash:
             value = self._tag_value(start, name)

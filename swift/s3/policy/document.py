@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from ipaddress import IPv4Network
 from typing import NoReturn
 
 from swift.base.truth import is_true
-from swift.s3.api.router import OPERATIONS
+from swift.s3.core.call import PolicyVerdict
+from swift.s3.core.router import OPERATIONS
 from swift.s3.policy.conditions import (
     RESTRICTING_KEYS,
     Condition,
@@ -257,7 +257,7 @@ def _parse_statement(item: Json, bucket: str, *, has_variables: bool) -> Stateme
 
 
 def _present_field(item: Mapping[str, Json], name: str) -> str:
-    """Return which of the fields ``name`` and ``Notname`` a statement has; raise ``InvalidPolicy``."""
+    """Return which of the fields ``name`` and ``Not`` + ``name`` a statement has; raise ``InvalidPolicy``."""
     found = [one for one in (name, f"Not{name}") if one in item]
     if len(found) != 1:
         raise InvalidPolicy(
@@ -400,14 +400,6 @@ def _condition_value(item: Json) -> str:
 
 #: An address range at least so narrow is not the public.
 _NARROW_V4_BITS, _NARROW_V6_BITS = 8, 32
-
-
-class PolicyVerdict(Enum):
-    """The verdict of a policy on a request."""
-
-    SILENT = "silent"
-    ALLOW = "allow"
-    DENY = "deny"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,15 @@ from swift.store.tier.policy import Refused
 from swift.store.tier.settings import SECTION, TierSettings
 from swift.store.tier.store import TierStore
 from swift.store.tier.tier import CacheTier, TierDependencies
-from swift.telemetry.metrics import Registry
+from swift.telemetry.metrics import CounterMetric, GaugeMetric, Registry
+
+_COUNTERS = {
+    name: CounterMetric(
+        f"swift_cache_tier_{name}_total", f"{about}, by class and device.", ("class", "device")
+    )
+    for name, about in figures.NAMES.items()
+}
+_UP = GaugeMetric("swift_cache_tier_up", "1 while this process can use the tier.")
 
 
 def settings_of(conf_path: str) -> TierSettings:
@@ -75,14 +83,10 @@ def publisher(metrics: Registry) -> Callable[[figures.Figures, str], None]:
 
     def tell(now: figures.Figures, failure: str) -> None:
         for (of, device, name), value in list(now.items()):
-            counter = metrics.counter(
-                f"swift_cache_tier_{name}_total",
-                f"Cache tier: {name} of a class and device.",
-                **{"class": of, "device": device},
-            )
+            counter = _COUNTERS[name].of(metrics, **{"class": of, "device": device})
             counter.inc(value - told[of, device, name])
             told[of, device, name] = value
-        metrics.gauge("swift_cache_tier_up", "1 while this process can use the tier.").set(not failure)
+        _UP.of(metrics).set(not failure)
 
     return tell
 

@@ -6,8 +6,16 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 
-#: Counted events; ``rejected``: read but not kept, ``unproven``: compared first.
-NAMES = ("hits", "misses", "kept", "rejected", "unproven", "dropped", "differences")
+#: Counted events and their meaning.
+NAMES = {
+    "hits": "Reads that the SSD served",
+    "misses": "Reads that the device served",
+    "kept": "Entries that were written to the SSD",
+    "rejected": "Entries that were read but not admitted",
+    "unproven": "Entries that were compared with the device before use",
+    "dropped": "Entries that were removed",
+    "differences": "Entries that differed from the device",
+}
 
 #: Class, device and name → number.
 Figures = Counter[tuple[str, str, str]]

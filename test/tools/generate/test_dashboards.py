@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from swift.telemetry.metrics import GaugeMetric, HistogramMetric
 from tools.generate.dashboards import document
 from tools.generate.expressions import (
     ExpressionError,
@@ -17,7 +18,7 @@ from tools.generate.expressions import (
     selectors_of,
     series_of,
 )
-from tools.generate.metrics import Metric, all_metrics
+from tools.generate.metrics import all_metrics
 from tools.generate.panels import DASHBOARDS
 
 ROOT = Path(__file__).parents[3]
@@ -68,8 +69,8 @@ def test_names_and_matchers_of_an_expression_are_found():
 def test_an_unknown_metric_or_label_is_an_error(expression):
     series = series_of(
         [
-            Metric("swift_heat", "gauge", ("device",), "Degrees."),
-            Metric("swift_time", "histogram", ("call",), "Seconds."),
+            GaugeMetric("swift_heat", "Degrees.", ("device",)),
+            HistogramMetric("swift_time", "Seconds.", ("call",)),
         ]
     )
     good = 'sum by (device, instance) (swift_heat{device="x"}) + sum(swift_time_bucket{le="1",call="y"})'

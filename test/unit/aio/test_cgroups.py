@@ -25,7 +25,7 @@ def test_a_node_stands_for_a_device():
 @pytest.mark.parametrize("device", ["", "999:999", "1", "x:y"])
 def test_a_device_that_the_kernel_does_not_count_is_told(device):
     for count in (cgroups.read_count, cgroups.write_count):
-        with pytest.raises(ConfigError, match=f"knows no device {device}$"):
+        with pytest.raises(ConfigError, match=f"has no device {device}$"):
             count(device)
 
 

@@ -112,7 +112,7 @@ def test_an_entry_is_shown_by_name_and_by_directory(node, said):
     assert entry["is_proven"]
     assert entry["files"][0]["metadata"]["X-Object-Meta-A"] == "b"
     assert said("dump", f"/srv/node/{entry['directory']}")["entries"] == [entry]
-    assert "say ACCOUNT" in said("dump", "nonsense", code=1)
+    assert "write ACCOUNT" in said("dump", "nonsense", code=1)
 
 
 def test_differences_from_the_disk_are_found_and_told(node, said):

@@ -5,6 +5,7 @@ import pytest
 from swift.base.clock import ManualClock
 from swift.base.timestamp import http_date
 from swift.cluster.clocks import INTERVAL_S, TOLERANCE_S, ClockComparison
+from swift.telemetry.metrics import GaugeMetric
 from swift.telemetry.telemetry import Telemetry
 
 
@@ -12,7 +13,7 @@ class Compared:
     def __init__(self):
         self.clock = ManualClock()
         self.warnings = []
-        self.gauge = Telemetry().metrics.gauge("offset", "Offset.")
+        self.gauge = GaugeMetric("offset", "Offset.").of(Telemetry().metrics)
         self.clocks = ClockComparison(self.clock, self.warnings.append, self.gauge)
 
     def note(self, server, ahead_s):

@@ -75,7 +75,7 @@ def run(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        ([], "say where: --auth with --user and --key, --storage-url, or --s3"),
+        ([], "name the cluster: --auth with --user and --key, --storage-url, or --s3"),
         (["--s3", "http://127.0.0.1:1"], "--s3 needs --access-key and --secret-key"),
         (["--storage-url", "ftp://h/v1/a"], "not an http or https URL"),
         (["--storage-url", "http://h/v1/a", "--json", "/nonexistent/r.json"], "cannot be written"),

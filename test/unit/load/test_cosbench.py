@@ -100,7 +100,7 @@ def test_hash_checks_are_verification():
         ("objects=u(51,100);sizes", "objects=u(50,100);sizes", 15, "it writes either"),
         ("sizes=u(1,5)MB", "sizes=u(5,1)MB", 15, "no size lies between"),
         ("sizes=u(1,5)MB", "sizes=c(1)XB", 15, "sizes are written like"),
-        (";sizes=u(1,5)MB", "", 15, "a write says which objects, and their sizes"),
+        (";sizes=u(1,5)MB", "", 15, "a write needs objects and sizes"),
         (
             '"containers=u(1,4);objects=u(51,100)"/>',
             '"objects=u(1,9)"/>',

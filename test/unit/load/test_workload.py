@@ -53,7 +53,7 @@ def test_a_command_line_changes_main_phases_and_the_clients_of_all():
         ("seconds = 1", "clients = 1", "w:4: phase#1.seconds: a main phase ends after"),
         ("{get = 1}", "{fetch = 1}", "w:7: phase#1.mix: no operation 'fetch'"),
         ("{get = 1}", "{get = 0}", "w:7: phase#1.mix: one of the weights"),
-        ("mix = {get = 1}", "", "w:4: phase#1.mix: a main phase says"),
+        ("mix = {get = 1}", "", "w:4: phase#1.mix: a main phase needs a mix"),
         ('kind = "main"', 'kind = "init"', "w:7: phase#1.mix: only main phases"),
         ('kind = "main"', 'kind = "init', "w:5: "),
     ],

@@ -30,8 +30,8 @@ def plan(at, content_type=None, ctype_at=None):
     return PostPlan(Timestamp(at), {"X-Object-Meta-New": "2"}, content_type, ctype_timestamp, None, None)
 
 
-def decide(*args):
-    return decide_post(*args, KEY)
+def decide(state, wanted):
+    return decide_post(state, wanted, KEY)
 
 
 @pytest.mark.parametrize("kind", [ABSENT, DELETED, EXPIRED])

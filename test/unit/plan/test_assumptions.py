@@ -63,7 +63,7 @@ def test_options_are_pairs():
 
 
 @pytest.mark.parametrize(
-    ("pair", "said"), [("fill", "say NAME=NUMBER"), ("fill=x", "not a number"), ("", "say")]
+    ("pair", "said"), [("fill", "write NAME=NUMBER"), ("fill=x", "not a number"), ("", "write")]
 )
 def test_an_option_that_is_no_pair_is_named(pair, said):
     with pytest.raises(PlanError, match=said):

@@ -16,7 +16,7 @@ def test_what_is_not_given_has_its_default():
 @pytest.mark.parametrize(
     ("word", "said"),
     [
-        ("rate", "say NAME=NUMBER; names are rate, size"),
+        ("rate", "write NAME=NUMBER; names are rate, size"),
         ("speed=1", "names are rate, size"),
         ("rate=", "'' is not a number"),
         ("rate=x", "'x' is not a number"),

@@ -74,8 +74,8 @@ def test_the_same_setting_says_the_same_again():
 @pytest.mark.parametrize(
     ("word", "said"),
     [
-        ("speed=5", "say NAME=NUMBER; names are"),
-        ("rate_mb", "say NAME=NUMBER"),
+        ("speed=5", "write NAME=NUMBER; names are"),
+        ("rate_mb", "write NAME=NUMBER"),
         ("rate_mb=fast", "'fast' is not a number"),
         ("rate_mb=0", "not a number of at least 0.001"),
         ("rate_mb=nan", "not a number"),
@@ -84,10 +84,10 @@ def test_the_same_setting_says_the_same_again():
         ("devices=0..3", "from 1 to 64"),
         ("devices=3..1", "from 1 to 64"),
         ("devices=1..65", "from 1 to 64"),
-        ("devices=1..999999999", "say 1..8"),
-        ("devices=", "say 1..8"),
-        ("devices=1,x", "say 1..8"),
-        ("devices=\u0661", "say 1..8"),
+        ("devices=1..999999999", "write 1..8"),
+        ("devices=", "write 1..8"),
+        ("devices=1,x", "write 1..8"),
+        ("devices=\u0661", "write 1..8"),
     ],
 )
 def test_a_bad_word_is_named(word, said):

@@ -1,5 +1,7 @@
 """CRCs of a library equal those computed here."""
 
+import zlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,6 +35,12 @@ def test_parts_one_after_the_other_give_the_whole(name, check):
 def test_any_buffer_will_do(name, check, kind):
     data = kind(b"123456789")
     assert function(name)(memoryview(data) if isinstance(data, bytearray) else data, 0) == check
+
+
+@pytest.mark.parametrize("size", [0, 1, 3071, 3072, 3073, 1 << 20])
+def test_crc32_is_that_of_zlib_for_small_and_large_data(size):
+    data = bytes(range(256)) * (size // 256 + 1)
+    assert fastcrc.crc32()(data[:size], 7) == zlib.crc32(data[:size], 7)
 
 
 @given(st.binary())

@@ -126,3 +126,17 @@ def test_an_erasure_code_asks_for_one_archive_more_than_the_data_and_for_a_major
     count = policy.ec.replicas
     assert context_of().object_quorum(policy, count) == strict
     assert context_of(half_is_quorum=True).object_quorum(policy, count) == loose
+
+
+@pytest.mark.parametrize(
+    "setting, mark, is_strong",
+    [
+        ("all", None, True),
+        ("all", "false", True),
+        ("marked", "true", True),
+        ("marked", "off", False),
+        ("off", "true", False),
+    ],
+)
+def test_listings_are_strong_by_the_option_and_the_containers_mark(setting, mark, is_strong):
+    assert context_of(strong_listing=setting).lists_strongly(mark) is is_strong

@@ -11,8 +11,9 @@ from swift.base.timestamp import Timestamp
 from swift.cluster.transport import BackendResponse, BrokenOff, NodeTimeouts
 from swift.http import fields
 from swift.http.body import ResponseBody
+from swift.proxy.backend import is_newest
 from swift.proxy.obj.read.resume import span_of
-from swift.proxy.reading import ReadPlan, SourceSearch, is_newest
+from swift.proxy.reading import ReadPlan, SourceSearch
 from swift.proxy.settings import ProxySettings
 
 PATH = EntityPath("a", "c", "o")

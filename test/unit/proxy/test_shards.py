@@ -1,9 +1,6 @@
-"""The listings of shards make one, as if nothing had ever been split; a row goes to the shard of its name."""
-
-from __future__ import annotations
+"""Lists of shards as they are cached (proxy.md §14); a row goes to the shard of its name."""
 
 import json
-from urllib.parse import parse_qs, urlencode
 
 import pytest
 from hypothesis import given
@@ -12,133 +9,76 @@ from hypothesis import strategies as st
 from swift.base.entity import EntityPath
 from swift.base.errors import InvalidValue
 from swift.base.namespace import Namespace
-from swift.http import environkeys, fields
+from swift.http import fields
 from swift.http.request import Request
-from swift.http.response import HTTPError, Response
+from swift.http.response import Response
 from swift.proxy.shards import (
-    OutdatedShards,
-    ShardedListing,
+    bounds_of,
+    find_shard,
+    is_complete,
+    namespaces_from,
     parse_namespaces,
-    sharded_listing_response,
+    sorted_by_lower,
     updating_shard,
+    validated_bounds,
 )
 
-ROOT = EntityPath("a", "c")
-LETTERS = "abcdefgh"
+LOWERS = st.lists(st.text("abcdefgh", min_size=1, max_size=3), max_size=6, unique=True)
 
 
-def listing(names, params):
-    """What a container of these names answers, without delimiters."""
-    marker, end, prefix = (params.get(name, "") for name in ("marker", "end_marker", "prefix"))
-    low, high = (end, marker) if params.get("reverse") == "true" else (marker, end)
-    found = [n for n in names if (not low or n > low) and (not high or n < high) and n.startswith(prefix)]
-    found.sort(reverse=params.get("reverse") == "true")
-    return [{"name": name, "bytes": 1} for name in found[: int(params.get("limit") or 10_000)]]
+def spaces_of(lowers):
+    """Namespaces that hold every name once."""
+    edges = ["", *sorted(lowers), ""]
+    return [
+        Namespace(f".shards_a/c-{n}", low, high)
+        for n, (low, high) in enumerate(zip(edges, edges[1:], strict=False))
+    ]
 
 
-class Shards:
-    """Containers that know the names between their bounds, and are asked for them by sub-requests."""
-
-    def __init__(self, names, bounds):
-        edges = ["", *bounds, ""]
-        self.spaces = [
-            Namespace(f".shards_a/c-{number}", low, high)
-            for number, (low, high) in enumerate(zip(edges, edges[1:], strict=False))
-        ]
-        self.names = {space.name: [name for name in names if space.includes(name)] for space in self.spaces}
-        self.asked = []
-        #: Headers of each request.
-        self.headers = []
-        #: Name of a shard → its answer, if not its listing.
-        self.responses = {}
-
-    def __call__(self, request):
-        name = request.path.removeprefix("/v1/")
-        self.asked.append(name)
-        self.headers.append(dict(request.headers))
-        if name in self.responses:
-            return self.responses[name]
-        params = {key: values[0] for key, values in parse_qs(request.query).items()}
-        body = json.dumps(listing(self.names[name], params)).encode()
-        return Response(200, {"content-type": "application/json"}, body)
-
-    def list(self, params, *, headers=None, **options):
-        query = urlencode({"format": "json", **params})
-        request = Request("GET", "/v1/a/c", dict(headers or {}), query=query)
-        made = ShardedListing(request, self, ROOT, 10_000, **options)
-        return made.build(Response(200, {}, b""), self.spaces)
+@given(LOWERS, st.randoms())
+def test_what_is_complete_comes_back_as_it_was(lowers, rng):
+    spaces = spaces_of(lowers)
+    mixed = rng.sample(spaces, len(spaces))
+    assert is_complete(sorted_by_lower(mixed))
+    bounds = bounds_of(sorted_by_lower(mixed))
+    assert validated_bounds(bounds) == bounds
+    assert namespaces_from(bounds) == spaces
 
 
-NAMES = st.lists(st.text(LETTERS, min_size=1, max_size=3), max_size=12, unique=True)
-PARAMS = st.fixed_dictionaries(
-    {},
-    optional={
-        "marker": st.text(LETTERS, max_size=3),
-        "end_marker": st.text(LETTERS, max_size=3),
-        "prefix": st.text(LETTERS, max_size=2),
-        "limit": st.integers(1, 6).map(str),
-        "reverse": st.just("true"),
-    },
-)
+@given(LOWERS.filter(bool), st.text("abcdefgh", min_size=1, max_size=4))
+def test_a_name_is_in_the_shard_whose_namespace_includes_it(lowers, name):
+    spaces = spaces_of(lowers)
+    (home,) = [space for space in spaces if space.includes(name)]
+    assert find_shard(bounds_of(spaces), name) == EntityPath(home.account, home.container)
 
 
-@given(NAMES, st.lists(st.text(LETTERS, min_size=1, max_size=2), max_size=4, unique=True).map(sorted), PARAMS)
-def test_a_listing_is_that_of_a_container_that_was_never_split(names, bounds, params):
-    response = Shards(names, bounds).list(params)
-    expected = listing(names, params)
-    assert response.status == (200 if response.read_body() else 204)
-    assert json.loads(response.read_body() or b"[]") == expected
-
-
-def test_shards_beside_the_wanted_names_are_not_asked():
-    shards = Shards(["a1", "b1", "c1", "d1"], ["b", "c", "d"])
-    shards.list({"marker": "b1", "end_marker": "c2"})
-    assert shards.asked == [".shards_a/c-1", ".shards_a/c-2"]
-    shards.asked.clear()
-    shards.list({"limit": "1"})
-    assert shards.asked == [".shards_a/c-0"]
-    shards.asked.clear()
-    shards.list({"prefix": "c"})
-    assert shards.asked == [".shards_a/c-1", ".shards_a/c-2"]
-
-
-def test_a_whole_listing_says_how_much_there_is_and_a_part_does_not():
-    shards = Shards(["a1", "b1", "c1"], ["b"])
-    assert shards.list({}).headers["x-container-object-count"] == "3"
-    assert shards.list({}).headers["x-container-bytes-used"] == "3"
-    assert "x-container-object-count" not in shards.list({"marker": "a1"}).headers
+@given(LOWERS.filter(lambda lowers: len(lowers) > 1), st.data())
+def test_a_gap_or_an_overlap_is_not_complete(lowers, data):
+    spaces = spaces_of(lowers)
+    gone = data.draw(st.integers(0, len(spaces) - 1))
+    assert not is_complete(spaces[:gone] + spaces[gone + 1 :])
+    wider = spaces[1]._replace(lower="")
+    assert not is_complete([spaces[0], wider, *spaces[2:]])
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "value",
     [
-        Response(503),
-        Response(404),
-        Response(200, {}, b"no JSON"),
-        Response(200, {}, b"[" * 100_000),
-        Response(200, {}, b'{"name": "a"}'),
-        Response(200, {}, b"[1]"),
-        Response(200, {}, b'[{"bytes": 1}]'),
-        Response(200, {fields.BACKEND_RECORD_STORAGE_POLICY_INDEX: "7"}, b"[]"),
+        None,
+        {},
+        [],
+        "text",
+        [["", "a/c"], ["b"]],
+        [["", "a/c"], ["b", 1]],
+        [["", "noslash"]],
+        [["", "/c"]],
+        [["b", "a/c"], ["a", "a/d"]],
+        [["a", "a/c"], ["a", "a/d"]],
+        [[["deep"], "a/c"]],
     ],
 )
-def test_no_listing_has_a_hole_where_a_shard_cannot_be_listed(answer):
-    shards = Shards(["a1", "b1"], ["b"])
-    shards.responses[".shards_a/c-1"] = answer
-    with pytest.raises(HTTPError) as caught:
-        shards.list({})
-    assert caught.value.response.status == 503
-
-
-@pytest.mark.parametrize(
-    "headers", [{fields.BACKEND_SHARD_RETIRED: "true"}, {fields.BACKEND_SHARDING_STATE: "sharded"}]
-)
-def test_shards_that_were_remembered_and_have_gone_are_noticed(headers):
-    shards = Shards(["a1", "b1"], ["b"])
-    shards.responses[".shards_a/c-1"] = Response(200, headers, b"[]")
-    with pytest.raises(OutdatedShards):
-        shards.list({}, is_cached=True)
-    assert shards.list({}).status == 200
+def test_what_others_left_in_the_cache_is_a_miss_unless_it_is_in_order(value):
+    assert validated_bounds(value) is None
 
 
 @pytest.mark.parametrize(
@@ -160,7 +100,7 @@ def test_what_is_no_list_of_shards_is_refused(body):
 
 def updating(answer, name="m"):
     return updating_shard(
-        Request("PUT", f"/v1/a/c/{name}"), lambda _request: answer, ROOT._replace(obj=name), recheck_s=0
+        Request("PUT", f"/v1/a/c/{name}"), lambda _request: answer, EntityPath("a", "c", name), recheck_s=0
     )
 
 
@@ -178,38 +118,3 @@ def test_a_row_goes_to_the_shard_that_has_its_name():
 @pytest.mark.parametrize("answer", [Response(404), Response(503), shard_list(), Response(200, {}, b"[]")])
 def test_a_row_goes_to_the_root_when_no_shard_is_known(answer):
     assert updating(answer) is None
-
-
-@pytest.mark.parametrize("name", ["x-newest", fields.BACKEND_LISTING_DIRECTORIES])
-def test_shards_are_asked_for_what_the_container_is_asked_for(name):
-    shards = Shards(["a", "m"], ["f"])
-    shards.list({}, headers={name: "true"})
-    assert [headers.get(name) for headers in shards.headers] == ["true", "true"]
-    shards.headers.clear()
-    shards.list({})
-    assert [headers.get(name) for headers in shards.headers] == [None, None]
-
-
-def text_listing(second):
-    """Return the text listing if the root's second response, in JSON, is of another replica."""
-    request = Request("GET", "/v1/a/c", {fields.BACKEND_RECORD_TYPE: "auto"})
-    request.env[environkeys.LISTING_TEXT] = True
-    first = Response(200, {fields.BACKEND_RECORD_TYPE: "shard"}, b"c-0\n")
-    shards = Shards(["a1", "b1"], ["b"])
-    return sharded_listing_response(request, shards, ROOT, 10_000, first, lambda: second, recheck_s=0)
-
-
-def test_a_text_listing_comes_from_a_replica_that_is_not_split_yet():
-    headers = {fields.BACKEND_RECORD_TYPE: "object", "content-type": "application/json"}
-    rows = json.dumps([{"name": "a1", "bytes": 1}, {"name": "b1", "bytes": 1}]).encode()
-    response = text_listing(Response(200, headers, rows))
-    assert (response.status, response.read_body()) == (200, b"a1\nb1\n")
-    assert response.headers["content-type"] == "text/plain; charset=utf-8"
-    assert text_listing(Response(200, headers, b"[]")).status == 204
-
-
-@pytest.mark.parametrize("second", [Response(404, {}), Response(200, {}, b"{}"), Response(503, {})])
-def test_a_text_listing_is_unavailable_if_the_root_cannot_be_read_again(second):
-    with pytest.raises(HTTPError) as caught:
-        text_listing(second)
-    assert caught.value.response.status == 503

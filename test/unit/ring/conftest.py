@@ -29,7 +29,7 @@ def _make_builder(
 ) -> RingBuilder:
     clock = ManualClock()
     builder = RingBuilder(part_power, replicas, min_part_hours, clock=clock)
-    builder.clock = clock  # type: ignore[attr-defined]
+    builder.clock = clock
     for zone in range(zones):
         for number in range(per_zone):
             builder.add_device(

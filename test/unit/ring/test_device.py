@@ -56,7 +56,7 @@ def test_a_device_must_stand_at_the_place_of_its_id():
 
 def test_what_is_no_record_is_refused():
     with pytest.raises(DeviceError, match="is a list"):
-        normalized([])  # type: ignore[arg-type]
+        normalized([])
 
 
 def test_a_node_is_its_device_with_a_place():
@@ -65,4 +65,4 @@ def test_a_node_is_its_device_with_a_place():
     assert isinstance(node, Device)
     assert (node.key, node.index, node.handoff_index) == (device.key, 2, None)
     with pytest.raises(AttributeError):
-        node.index = 3  # type: ignore[misc]
+        node.index = 3

@@ -11,12 +11,14 @@ from swift.base.clock import ManualClock
 from swift.base.entity import NotUTF8
 from swift.base.errors import DeviceUnavailable, LockTimeout, NoSpace
 from swift.base.timestamp import InvalidTimestamp
+from swift.cluster.transport import NodeAddress, NodeRequest, NodeTimeouts
 from swift.http.body import BadFraming, BodyTimeout, ClientDisconnected
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
 from swift.platform.devices import Devices
 from swift.runtime.backendapp import ACCESS_FIELDS, BackendApp, BackendContext, DateLimit, split_backend_path
 from swift.telemetry.logtemplate import Anonymizer, LogTemplate
+from swift.telemetry.metrics import CounterMetric
 
 
 class Lines:
@@ -158,10 +160,8 @@ def test_durations_and_answers_are_counted(tmp_path):
         app.handle(Request("GET", "/sda/1/a"))
     app.handle(Request("PATCH", "/sda/1/a"))
     metrics = app.context.telemetry.metrics
-    counts = [
-        metrics.counter("swift_backend_responses_total", "", server="object", status=status).value
-        for status in ("200", "405")
-    ]
+    metric = CounterMetric("swift_backend_responses_total", "", ("server", "status"))
+    counts = [metric.of(metrics, server="object", status=status).value for status in ("200", "405")]
     assert counts == [3, 1]
 
 
@@ -183,7 +183,9 @@ def test_a_path_is_device_partition_and_names_the_last_of_which_may_have_slashes
 def test_a_context_without_a_network_reaches_nobody(tmp_path):
     context = BackendContext(Devices(str(tmp_path), mount_check=False))
     with pytest.raises(Exception, match="no transport"):
-        context.transport.request("10.0.0.1", 6200, "GET", "/", {})
+        context.transport.request(
+            NodeRequest(NodeAddress("10.0.0.1", 6200), "GET", "/", {}, b"", NodeTimeouts(1.0, 1.0))
+        )
 
 
 @pytest.mark.parametrize(

@@ -83,9 +83,9 @@ def test_the_positions_of_filters_keep_every_rule_of_order():
 def test_a_wrong_order_is_an_error_whose_right_one_can_be_pasted(tmp_path, left, right):
     wrong = [name for name in RECOMMENDED if name != left]
     wrong.insert(wrong.index(right) + 1, left)
-    with pytest.raises(ConfigError, match=f"{left} must stand left of {right}|right is") as raised:
+    with pytest.raises(ConfigError, match=f"{left} must come before {right}|change the order") as raised:
         pipeline_of(tmp_path, wrong).check_order()
-    advice = str(raised.value).partition("right is: ")[2].split()
+    advice = str(raised.value).partition("change the order to: ")[2].split()
     assert sorted(advice) == sorted([*wrong, "proxy-server"])
     assert advice.index(left) < advice.index(right)
     pipeline_of(tmp_path, advice[:-1]).check_order()

@@ -7,7 +7,7 @@ import pytest
 
 from swift.base.clock import ManualClock
 from swift.runtime.report import TERMINAL_S, Counters, Progress, PrometheusFile, stream_if_terminal
-from swift.telemetry.metrics import Registry
+from swift.telemetry.metrics import CounterMetric, Registry
 
 
 class Statsd:
@@ -155,7 +155,7 @@ def test_a_page_that_cannot_be_written_is_a_line_in_the_log(telemetry, tmp_path)
 
 
 def test_no_two_pages_of_a_node_have_the_same_sample(telemetry, tmp_path):
-    telemetry.metrics.counter("swift_client_errors_total", "Failures.").inc()
+    CounterMetric("swift_client_errors_total", "Failures.").of(telemetry.metrics).inc()
     names = ("object-auditor", "object-auditor-zbf")
     pages = [PrometheusFile(telemetry, str(tmp_path), name) for name in names]
     samples = []

@@ -15,7 +15,7 @@ from swift.base.errors import ConfigError
 from swift.compose import Process, start_tracing
 from swift.runtime.tracing import BATCH_MAX, FLUSH_S, SpanQueue
 from swift.telemetry.log import silent_log
-from swift.telemetry.metrics import Registry
+from swift.telemetry.metrics import CounterMetric, Registry
 from swift.telemetry.telemetry import Telemetry
 from test.support.collector import Collector
 
@@ -64,7 +64,11 @@ class Queued:
             self._tracer.start_span("x").end()
 
     def value(self, name, **labels):
-        return self.metrics.counter(f"swift_trace_spans_{name}_total", "", **labels).value
+        return (
+            CounterMetric(f"swift_trace_spans_{name}_total", "", tuple(labels))
+            .of(self.metrics, **labels)
+            .value
+        )
 
 
 def test_spans_are_sent_in_batches_after_a_while():

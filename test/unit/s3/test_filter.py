@@ -14,8 +14,8 @@ from swift.http import environkeys
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.runtime.wsgi import response_or_error
+from swift.s3.core.settings import S3Settings
 from swift.s3.filter import S3Api
-from swift.s3.settings import S3Settings
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
 from test.support.s3 import signed_headers

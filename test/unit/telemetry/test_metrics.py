@@ -8,29 +8,32 @@ import pytest
 from swift.runtime.metricspage import SLOT_BYTES, SharedMetricsPage
 from swift.telemetry.accesslog import AccessLog, common_log_time
 from swift.telemetry.log import Log, silent_log
-from swift.telemetry.metrics import Registry
+from swift.telemetry.metrics import CounterMetric, GaugeMetric, HistogramMetric, Registry
 
 
 def test_counters_keep_every_digit():
     registry = Registry()
-    counter = registry.counter("c_total", "Help.", kind='a"b\\c\nd')
+    counter = CounterMetric("c_total", "Help.", ("kind",)).of(registry, kind='a"b\\c\nd')
     counter.inc(12_345_678)
     counter.inc()
     assert 'c_total{kind="a\\"b\\\\c\\nd"} 12345679\n' in registry.render()
-    registry.gauge("g", "Help.").set(0.25)
+    GaugeMetric("g", "Help.").of(registry).set(0.25)
     assert "\ng 0.25\n" in registry.render()
 
 
 def test_a_metric_of_the_same_name_and_labels_is_the_same():
     registry = Registry()
-    assert registry.counter("c", "h", a="1") is registry.counter("c", "h", a="1")
-    assert registry.counter("c", "h", a="1") is not registry.counter("c", "h", a="2")
+    metric = CounterMetric("c", "h", ("a",))
+    assert metric.of(registry, a="1") is metric.of(registry, a="1")
+    assert metric.of(registry, a="1") is not metric.of(registry, a="2")
+    with pytest.raises(ValueError, match="c has the labels"):
+        metric.of(registry, b="1")
     assert registry.render().count("# TYPE c counter") == 1
 
 
 def test_histogram_buckets_are_cumulative_and_end_with_everything():
     registry = Registry({"pid": "7"})
-    histogram = registry.histogram("h", "Help.")
+    histogram = HistogramMetric("h", "Help.").of(registry)
     for seconds in (0.001, 0.002, 0.5, 100.0):
         histogram.observe(seconds)
     lines = registry.render().splitlines()
@@ -50,15 +53,15 @@ def test_one_page_shows_the_numbers_of_every_worker():
         if pid == 0:
             registry = Registry()
             board.register_worker(index, registry)
-            registry.counter("c_total", "Help.").inc(index + 1)
+            CounterMetric("c_total", "Help.").of(registry).inc(index + 1)
             board.publish()
             os._exit(0)
         pids.append(pid)
         os.waitpid(pid, 0)
     registry = Registry()
     board.register_worker(2, registry)
-    registry.counter("c_total", "Help.").inc(10)
-    registry.counter("d_total", "Other.").inc()
+    CounterMetric("c_total", "Help.").of(registry).inc(10)
+    CounterMetric("d_total", "Other.").of(registry).inc()
     page = board.render().decode()
     for pid, value in zip([*pids, os.getpid()], (1, 2, 10), strict=True):
         assert f'c_total{{pid="{pid}"}} {value}\n' in page
@@ -70,7 +73,7 @@ def test_a_page_too_long_for_its_slot_ends_at_a_line():
     registry = Registry()
     board.register_worker(0, registry)
     for n in range(SLOT_BYTES // 40):
-        registry.counter("c_total", "Help.", number=f"{n:020d}").inc()
+        CounterMetric("c_total", "Help.", ("number",)).of(registry, number=f"{n:020d}").inc()
     last = board.render().decode().splitlines()[-1]
     assert last.endswith("} 1")
 

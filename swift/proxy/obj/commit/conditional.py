@@ -9,7 +9,7 @@ of the peer responds 405 to it and does nothing.
 another writer. A version that fewer than a majority of the primaries have may be left from a failed write,
 and a client may have read it. So it is completed before other changes go on. The nodes get a ``RESERVE`` that
 changes nothing, report the version they have, and those that lack the newest one get it from others. Archives
-are rebuilt from other archives (``commit.restore``). Then the reservations are released, and the change is
+are rebuilt from other archives (``write.restore``). Then the reservations are released, and the change is
 tried again (``with_retries``).
 """
 
@@ -42,11 +42,10 @@ from swift.proxy.obj.commit.phases import (
     newer_version_of,
     newest_known,
 )
-from swift.proxy.obj.commit.restore import ArchiveRestorer
 from swift.proxy.obj.commit.stored import has_version, reported_version, stored_headers, stored_read_headers
-from swift.proxy.obj.location import ObjectLocation
+from swift.proxy.obj.commit.targets import TargetOpener, UploadTarget, open_targets
+from swift.proxy.obj.location import WriteLocation
 from swift.proxy.obj.scheme import match_object_etag
-from swift.proxy.obj.write.targets import TargetOpener, UploadTarget, open_targets
 from swift.proxy.restamp import restamped
 from swift.ring.device import Node
 from swift.wire import reservation
@@ -165,18 +164,23 @@ def _stamped(request: Request, attempts: Sequence[HeaderMap], raw: int, offset: 
 _COPIED_HEADERS = (fields.BACKEND_STORAGE_POLICY_INDEX, "x-timestamp", "x-trans-id", "user-agent", "referer")
 
 
+#: Restores archives of a version of an object on nodes that lack it; returns the nodes that have it then.
+#: None do if fewer than so many can take it.
+Restore = Callable[[WriteLocation, Timestamp, Sequence[Node], int], list[Node]]
+
+
 class ReplicaRepair:
     """Brings the nodes of an object to the same version."""
 
-    def __init__(self, backends: Backends, restorer: ArchiveRestorer):
+    def __init__(self, backends: Backends, restore: Restore):
         self._backends = backends
-        self._restorer = restorer
+        self._restore = restore
         #: Objects under repair.
         self._running: dict[EntityPath, green.Event] = {}
 
     def repair(
         self,
-        location: ObjectLocation,
+        location: WriteLocation,
         writer: Timestamp,
         attempts: Sequence[HeaderMap],
         nodes: Callable[[], NodeIterator],
@@ -199,7 +203,7 @@ class ReplicaRepair:
 
     def _repair(
         self,
-        location: ObjectLocation,
+        location: WriteLocation,
         writer: Timestamp,
         attempts: Sequence[HeaderMap],
         nodes: Callable[[], NodeIterator],
@@ -223,7 +227,7 @@ class ReplicaRepair:
             for target in targets:
                 target.abandon()
 
-    def _copy_newest(self, location: ObjectLocation, targets: Sequence[UploadTarget]) -> None:
+    def _copy_newest(self, location: WriteLocation, targets: Sequence[UploadTarget]) -> None:
         """Bring the newest version to nodes that reserved the object; raises ``HTTPError`` 503."""
         versions = {
             target.node: target.predecessor
@@ -243,7 +247,7 @@ class ReplicaRepair:
 
     def _copy_to_outdated(
         self,
-        location: ObjectLocation,
+        location: WriteLocation,
         newest: Timestamp,
         holders: Sequence[Node],
         outdated: Sequence[Node],
@@ -251,10 +255,10 @@ class ReplicaRepair:
     ) -> int:
         """Copy the newest version to nodes that lack it; return how many have it now."""
         if location.policy.is_ec and not self._is_deleted(location, holders[0], newest):
-            return len(self._restorer.restore(location, newest, outdated, max(missing, 1)))
+            return len(self._restore(location, newest, outdated, max(missing, 1)))
         return sum(any(self._copy(location, source, node, newest) for source in holders) for node in outdated)
 
-    def _is_deleted(self, location: ObjectLocation, node: Node, version: Timestamp) -> bool:
+    def _is_deleted(self, location: WriteLocation, node: Node, version: Timestamp) -> bool:
         """Return True if the version that a node has is a tombstone."""
         headers = stored_read_headers(location.policy.index)
         response = self._backends.request(
@@ -262,7 +266,7 @@ class ReplicaRepair:
         )
         return response is not None and response.status == 404 and reported_version(response) == version
 
-    def _copy(self, location: ObjectLocation, source: Node, laggard: Node, version: Timestamp) -> bool:
+    def _copy(self, location: WriteLocation, source: Node, laggard: Node, version: Timestamp) -> bool:
         """Copy a version from one node to another; return True if it is there now."""
         backends, base = self._backends, stored_read_headers(location.policy.index)
         object_path, timeouts = f"{location.part}{location.path.quoted}", backends.write_timeouts
@@ -392,7 +396,7 @@ class ConditionalCommit:
 
     def __init__(
         self,
-        location: ObjectLocation,
+        location: WriteLocation,
         targets: Sequence[UploadTarget],
         framing: MultipartFraming,
         *,
@@ -460,7 +464,7 @@ class ConditionalChanger:
     def change(
         self,
         request: Request,
-        location: ObjectLocation,
+        location: WriteLocation,
         attempts: Sequence[HeaderMap],
         nodes: Callable[[], NodeIterator],
         need: int,
@@ -481,7 +485,7 @@ class ConditionalChanger:
     def _try_once(
         self,
         request: Request,
-        location: ObjectLocation,
+        location: WriteLocation,
         attempts: list[HeaderMap],
         nodes: NodeIterator,
         need: int,

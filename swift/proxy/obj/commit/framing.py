@@ -103,6 +103,12 @@ def _add(known: Mapping[str, str], footers: Footers) -> None:
     footers.update(known)
 
 
+def is_small(request: Request, size_max: int) -> bool:
+    """Return True if the body fits into one read; nodes may hash such a body themselves."""
+    length = request.body.length
+    return length is not None and length <= size_max
+
+
 def read_exactly(request: Request) -> bytes:
     """Return the whole announced body; raises ``ClientDisconnected`` when it is shorter."""
     body = request.body

@@ -23,7 +23,7 @@ from swift.cluster.collect import ResultQueue, Until, collect
 from swift.cluster.transport import BackendResponse
 from swift.http import fields
 from swift.proxy.obj.commit.framing import MultipartFraming
-from swift.proxy.obj.write.targets import UploadTarget
+from swift.proxy.obj.commit.targets import UploadTarget
 from swift.wire import reservation
 
 #: Writers that share the reservations step back for so long at first, seconds, and at most.

@@ -20,7 +20,7 @@ from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.response import TEXT, HTTPError
 from swift.proxy.backend import Backends
-from swift.proxy.obj.location import ObjectLocation
+from swift.proxy.obj.location import WriteLocation
 from swift.ring.device import Node
 
 #: Headers that belong to the response or to its time.
@@ -75,7 +75,7 @@ IF_DELETE_AT = "x-if-delete-at"
 
 
 def check_expiry_unchanged(
-    backends: Backends, location: ObjectLocation, nodes: Sequence[Node], headers: HeaderMap
+    backends: Backends, location: WriteLocation, nodes: Sequence[Node], headers: HeaderMap
 ) -> None:
     """Raise ``HTTPError`` 412 when the newest version that a node has is not to expire at X-If-Delete-At."""
     wanted = _parse_seconds(headers[IF_DELETE_AT])

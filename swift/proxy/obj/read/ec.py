@@ -22,14 +22,14 @@ from swift.http.conditional import failed_condition
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import HTML, Response, error_response
-from swift.proxy.controller import Controller
+from swift.proxy.backend import Backends, is_newest
+from swift.proxy.context import ProxyContext
 from swift.proxy.obj.location import ObjectLocation
 from swift.proxy.obj.read.ec_body import ArchiveFinder, SpanBody, SpanReader
 from swift.proxy.obj.read.ec_search import Archives, ArchiveSource, FragmentSearch, close
 from swift.proxy.obj.scheme import ETAG, LENGTH, Scheme, Schemes, object_headers
-from swift.proxy.obj.write.checks import without_swift_bytes
-from swift.proxy.reading import ReadPlan, SourceSearch, is_newest, source_response
-from swift.proxy.results import client_headers
+from swift.proxy.reading import ReadPlan, SourceSearch, source_response
+from swift.proxy.results import client_headers, without_swift_bytes
 from swift.proxy.settings import ProxySettings
 from swift.ring.device import Node
 from swift.wire.byteranges import Multipart
@@ -47,10 +47,10 @@ SEARCH_AGAIN_WITHIN_S = 1.0
 class ArchiveReader:
     """Serves GET and HEAD of erasure coded objects."""
 
-    def __init__(self, controller: Controller, schemes: Schemes):
-        self._context = controller.context
-        self.backends = controller.backends
-        self.rates = controller.context.rates
+    def __init__(self, context: ProxyContext, backends: Backends, schemes: Schemes):
+        self._context = context
+        self.backends = backends
+        self.rates = context.rates
         self._schemes = schemes
 
     def read(self, request: Request, location: ObjectLocation, headers: HeaderMap) -> Response:

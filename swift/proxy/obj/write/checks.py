@@ -119,9 +119,3 @@ def _integer(text: str, name: str) -> int:
         return int(text)
     except ValueError:
         raise HTTPError(400, f"Non-integer {name}", content_type=TEXT)
-
-
-def without_swift_bytes(content_type: str) -> str:
-    """Return a content type without the size that listings of large objects carry in it."""
-    kind, *parameters = content_type.split(";")
-    return ";".join([kind, *(p for p in parameters if not p.strip().startswith("swift_bytes="))])

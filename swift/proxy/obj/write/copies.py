@@ -27,17 +27,11 @@ from swift.http.response import TEXT, HTTPError
 from swift.platform.buffers import BufferPool
 from swift.platform.fastcrc import crc32
 from swift.proxy.context import ProxyContext
-from swift.proxy.obj.commit.framing import Footers, MultipartFraming, footers_of, wants_footers
-from swift.proxy.obj.location import ObjectLocation
+from swift.proxy.obj.commit.framing import Footers, MultipartFraming, footers_of, is_small, wants_footers
+from swift.proxy.obj.commit.targets import UploadTarget
+from swift.proxy.obj.location import WriteLocation
 from swift.proxy.obj.write.queues import SendQueues, make_send_queues
-from swift.proxy.obj.write.targets import UploadTarget
 from swift.wire import etagtrailer
-
-
-def is_small(request: Request, context: ProxyContext) -> bool:
-    """Return True if the body fits into one read; nodes may hash such a body themselves."""
-    length = request.body.length
-    return length is not None and length <= context.settings.client_chunk_size
 
 
 class Upload(ABC):
@@ -72,7 +66,7 @@ class Coder(ABC):
     def frame(
         self,
         attempts: Sequence[HeaderMap],
-        location: ObjectLocation,
+        location: WriteLocation,
         framing: MultipartFraming | None,
         length: int | None,
     ) -> None:
@@ -82,7 +76,7 @@ class Coder(ABC):
     def start(
         self,
         request: Request,
-        location: ObjectLocation,
+        location: WriteLocation,
         framing: MultipartFraming | None,
         targets: Sequence[UploadTarget],
         need: int,
@@ -241,13 +235,13 @@ class CopyCoder(Coder):
         """See ``Coder``."""
         if not is_conditional and not wants_footers(request):
             return None
-        offers_etag = not is_small(request, self._context)
+        offers_etag = not is_small(request, self._context.settings.client_chunk_size)
         return MultipartFraming(commit=is_conditional, reserve=is_conditional, offers_etag=offers_etag)
 
     def frame(
         self,
         attempts: Sequence[HeaderMap],
-        location: ObjectLocation,
+        location: WriteLocation,
         framing: MultipartFraming | None,
         length: int | None,
     ) -> None:
@@ -259,7 +253,7 @@ class CopyCoder(Coder):
     def start(
         self,
         request: Request,
-        location: ObjectLocation,
+        location: WriteLocation,
         framing: MultipartFraming | None,
         targets: Sequence[UploadTarget],
         need: int,

@@ -23,8 +23,9 @@ from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError
 from swift.proxy.context import ProxyContext
-from swift.proxy.obj.commit.framing import Footers, MultipartFraming, footers_of
-from swift.proxy.obj.location import ObjectLocation
+from swift.proxy.obj.commit.framing import Footers, MultipartFraming, footers_of, is_small
+from swift.proxy.obj.commit.targets import UploadTarget
+from swift.proxy.obj.location import WriteLocation
 from swift.proxy.obj.scheme import (
     ETAG,
     LENGTH,
@@ -35,9 +36,8 @@ from swift.proxy.obj.scheme import (
     Schemes,
     match_object_etag,
 )
-from swift.proxy.obj.write.copies import Coder, Upload, is_small
+from swift.proxy.obj.write.copies import Coder, Upload
 from swift.proxy.obj.write.queues import SendQueues, make_send_queues
-from swift.proxy.obj.write.targets import UploadTarget
 from swift.wire import etagtrailer
 
 #: Fragments up to this size fit into socket buffers: they are sent to one node after the other.
@@ -189,13 +189,15 @@ class ArchiveCoder(Coder):
     def framing(self, request: Request, *, is_conditional: bool) -> MultipartFraming:
         """See ``Coder``."""
         return MultipartFraming(
-            commit=True, reserve=is_conditional, offers_etag=not is_small(request, self._context)
+            commit=True,
+            reserve=is_conditional,
+            offers_etag=not is_small(request, self._context.settings.client_chunk_size),
         )
 
     def frame(
         self,
         attempts: Sequence[HeaderMap],
-        location: ObjectLocation,
+        location: WriteLocation,
         framing: MultipartFraming | None,
         length: int | None,
     ) -> None:
@@ -212,7 +214,7 @@ class ArchiveCoder(Coder):
     def start(
         self,
         request: Request,
-        location: ObjectLocation,
+        location: WriteLocation,
         framing: MultipartFraming | None,
         targets: Sequence[UploadTarget],
         need: int,

@@ -23,7 +23,7 @@ from swift.http.request import Request
 from swift.http.response import TEXT, Response, error_response
 from swift.proxy.backend import Backends
 from swift.proxy.context import ProxyContext
-from swift.proxy.controller import Change, Controller
+from swift.proxy.controller import Change, write_to_nodes
 from swift.proxy.obj.commit.conditional import (
     EARLY_REFUSALS,
     ConditionalCommit,
@@ -40,16 +40,19 @@ from swift.proxy.obj.commit.framing import (
     buffer_body,
     footers_as_headers,
     footers_of,
+    is_small,
     read_exactly,
 )
 from swift.proxy.obj.commit.phases import confirm
-from swift.proxy.obj.location import ObjectLocation
-from swift.proxy.obj.rowupdates import row_headers, row_of_put, send_updates, unsent_updates
-from swift.proxy.obj.write.copies import Coder, CopyCoder, is_small
+from swift.proxy.obj.commit.targets import TargetOpener, UploadTarget, final_responses, open_targets
+from swift.proxy.obj.location import WriteLocation
+from swift.proxy.obj.rowupdates import ensure_row_majority, row_of_put, send_updates, unsent_updates
+from swift.proxy.obj.write.copies import Coder, CopyCoder
 from swift.proxy.obj.write.ec import ArchiveCoder
-from swift.proxy.obj.write.targets import TargetOpener, UploadTarget, final_responses, open_targets
 from swift.proxy.results import early_refusal, put_response, with_clock_refusal
-from swift.proxy.stronglisting import ensure_row_majority
+from swift.telemetry.events import Event
+
+_ABORTED = Event("object.{reason}", "Uploads that ended early: `client_disconnects`, `client_timeouts`.")
 
 
 @dataclass(slots=True)
@@ -71,20 +74,22 @@ class UploadOutcome:
 class Uploader:
     """Sends objects to their nodes."""
 
-    def __init__(self, controller: Controller, archives: ArchiveCoder, repair: ReplicaRepair):
-        self._controller = controller
-        self._context: ProxyContext = controller.context
-        self._backends: Backends = controller.backends
-        self._copies = CopyCoder(self._context)
+    def __init__(
+        self, context: ProxyContext, backends: Backends, archives: ArchiveCoder, repair: ReplicaRepair
+    ):
+        self._context = context
+        self._backends = backends
+        self._small_max = context.settings.client_chunk_size
+        self._copies = CopyCoder(context)
         self._archives = archives
         self._repair = repair
 
-    def put(self, request: Request, location: ObjectLocation, attempts: list[HeaderMap]) -> Response:
+    def put(self, request: Request, location: WriteLocation, attempts: list[HeaderMap]) -> Response:
         """Store the request's body and return the client's response."""
         try:
             if is_conditional(request.headers):
                 outcome = self._put_conditional(request, location, attempts)
-            elif is_small(request, self._context) and not location.policy.is_ec:
+            elif is_small(request, self._small_max) and not location.policy.is_ec:
                 outcome = self._put_small(request, location, attempts)
             else:
                 outcome = self._put_stream(request, location, attempts)
@@ -100,10 +105,10 @@ class Uploader:
             return outcome.refused
         return self._build_response(request, location, outcome)
 
-    def _count(self, what: str) -> None:
-        self._context.telemetry.statsd.increment(f"object.{what}")
+    def _count(self, reason: str) -> None:
+        _ABORTED.count(self._context.telemetry.statsd, reason=reason)
 
-    def _build_response(self, request: Request, location: ObjectLocation, outcome: UploadOutcome) -> Response:
+    def _build_response(self, request: Request, location: WriteLocation, outcome: UploadOutcome) -> Response:
         responses = outcome.responses
         if not outcome.etag:
             etags = {unquote_etag(a.headers.get("etag", "")) for a in responses if a.status // 100 == 2}
@@ -128,19 +133,18 @@ class Uploader:
             return response
         row = row_of_put(request, outcome.size, response.headers.get("etag", ""), outcome.footers)
         stored = [found for found in responses if found.status // 100 == 2]
-        headers = row_headers(self._context, request, location, row)
         if location.is_strongly_listed and not ensure_row_majority(
-            self._context, location.path, location.shard, stored, "PUT", headers
+            self._context, request, location, stored, "PUT", row
         ):
             return error_response(503)
         if unsent:
             send_updates(self._context, request, location, unsent, "PUT", row)
         return response
 
-    def _coder(self, location: ObjectLocation) -> Coder:
+    def _coder(self, location: WriteLocation) -> Coder:
         return self._archives if location.policy.is_ec else self._copies
 
-    def _nodes(self, location: ObjectLocation) -> NodeIterator:
+    def _nodes(self, location: WriteLocation) -> NodeIterator:
         planner = self._context.planner(location.policy.index)
         return planner.for_put(location.view, location.part)
 
@@ -158,7 +162,7 @@ class Uploader:
     # a body in memory
 
     def _put_small(
-        self, request: Request, location: ObjectLocation, attempts: list[HeaderMap]
+        self, request: Request, location: WriteLocation, attempts: list[HeaderMap]
     ) -> UploadOutcome:
         footers: HeaderMap | None = None
         if environkeys.UPDATE_FOOTERS in request.env:
@@ -180,7 +184,7 @@ class Uploader:
             location.quorum,
             lambda: self._nodes(location),
         )
-        responses, _need = self._controller.write_to_nodes(request, change)
+        responses, _need = write_to_nodes(self._context, self._backends, request, change)
         is_late = any(response.status == 409 for response in responses)
         received = md5(body, usedforsecurity=False).hexdigest() if is_late else ""
         return UploadOutcome(attempts, responses, None, len(body), "", footers, received)
@@ -188,7 +192,7 @@ class Uploader:
     # a streamed body
 
     def _put_stream(
-        self, request: Request, location: ObjectLocation, attempts: list[HeaderMap]
+        self, request: Request, location: WriteLocation, attempts: list[HeaderMap]
     ) -> UploadOutcome:
         coder, need = self._coder(location), location.quorum
         framing = coder.framing(request, is_conditional=False)
@@ -228,9 +232,9 @@ class Uploader:
     # under conditions
 
     def _put_conditional(
-        self, request: Request, location: ObjectLocation, attempts: list[HeaderMap]
+        self, request: Request, location: WriteLocation, attempts: list[HeaderMap]
     ) -> UploadOutcome:
-        body = buffer_body(request) if is_small(request, self._context) else None
+        body = buffer_body(request) if is_small(request, self._small_max) else None
 
         def try_once(stamped: list[HeaderMap]) -> UploadOutcome:
             if body is not None:
@@ -249,7 +253,7 @@ class Uploader:
         return with_retries(request, attempts, try_once, agree, may_repeat=may_repeat, check_ahead=check)
 
     def _put_reserved(
-        self, request: Request, location: ObjectLocation, attempts: list[HeaderMap], body: bytes | None
+        self, request: Request, location: WriteLocation, attempts: list[HeaderMap], body: bytes | None
     ) -> UploadOutcome:
         """Upload like ``_put_stream``, to nodes that reserve the object; a small body is ``body``."""
         coder, settings = self._coder(location), self._context.settings
@@ -297,7 +301,7 @@ class Uploader:
     def _decide(
         self,
         request: Request,
-        location: ObjectLocation,
+        location: WriteLocation,
         targets: Sequence[UploadTarget],
         framing: MultipartFraming,
         early: Sequence[BackendResponse],

@@ -17,8 +17,11 @@ from swift import green
 from swift.base.clock import Clock
 from swift.http.response import HTTPError
 from swift.proxy.context import ProxyContext
-from swift.proxy.obj.location import ObjectLocation
-from swift.proxy.obj.write.targets import UploadTarget
+from swift.proxy.obj.commit.targets import UploadTarget
+from swift.proxy.obj.location import WriteLocation
+from swift.telemetry.events import Event
+
+_LEFT_BEHIND = Event("object.left_behind", "Slow nodes that an upload went on without.")
 
 #: Slow nodes are checked again after so many seconds without a change.
 RECHECK_S = 1.0
@@ -188,7 +191,7 @@ class SendQueues:
 
 def make_send_queues(
     context: ProxyContext,
-    location: ObjectLocation,
+    location: WriteLocation,
     targets: Sequence[UploadTarget],
     need: int,
     *,
@@ -205,7 +208,7 @@ def make_send_queues(
         return None
 
     def leave(target: UploadTarget, queue: SendQueue) -> None:
-        context.telemetry.statsd.increment("object.left_behind")
+        _LEFT_BEHIND.count(context.telemetry.statsd)
         context.telemetry.log.warning(
             f"upload continues without {target.node.key}: {queue.pending_bytes} bytes behind after"
             f" {queue.waited_s:.1f} s of waiting",

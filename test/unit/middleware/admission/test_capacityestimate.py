@@ -50,7 +50,8 @@ def test_it_follows_devices_that_become_faster_and_slower():
             offered = (
                 4500.0 if learnt.capacity_per_second is None else min(4500.0, learnt.capacity_per_second)
             )
-            learnt.update(*devices.second(offered), 100)
+            delivered, response_s = devices.second(offered)
+            learnt.update(delivered, response_s, 100)
         assert learnt.capacity_per_second == pytest.approx(rate, rel=0.25)
 
 

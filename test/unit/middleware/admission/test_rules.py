@@ -84,7 +84,7 @@ def test_amounts_are_shown_as_people_read_them():
         ("[rule]\nname = 1", "admission.toml: line 1: rules begin with"),
         ("rule = [1]", "line 1: rule: a rule is a table"),
         ("[[rule]]\nweight = 1", "line 1: rule: name is missing"),
-        ('\n[[rule]]\nname = "a"', "line 3: rule 'a': it says nothing"),
+        ('\n[[rule]]\nname = "a"', "line 3: rule 'a': no limit"),
         ('[[rule]]\nname = "@a"\nweight = 1', "line 2: rule '@a': a name neither"),
         ('[[rule]]\nname = "a"\nweight = 1\n[[rule]]\nname = "a"', "line 5: rule 'a': another rule"),
         ('[[rule]]\nname = "a"\nweigth = 1', "line 3: rule 'a': 'weigth' is not known"),

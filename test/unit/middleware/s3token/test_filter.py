@@ -15,8 +15,8 @@ from swift.middleware.s3token.keystone import HTTPKeystone, KeystoneUnavailable
 from swift.middleware.s3token.settings import S3TokenSettings, validate_settings
 from swift.middleware.s3token.tokens import parse_identity
 from swift.runtime.wsgi import response_or_error
+from swift.s3.core.settings import S3Settings
 from swift.s3.filter import S3Api
-from swift.s3.settings import S3Settings
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
 from test.support.s3 import signed_headers

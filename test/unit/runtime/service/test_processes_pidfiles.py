@@ -74,7 +74,7 @@ def test_a_pid_file_without_a_pid_is_removed(dirs, text, capsys):
 @pytest.mark.parametrize(("pid", "said"), [("1", "with wrong pid 1"), (str(os.getppid()), "with wrong pid")])
 def test_a_pid_file_of_another_process_is_removed_and_told(dirs, pid, said):
     path, told = written(dirs, pid), []
-    assert running_processes(SERVICE, *dirs, told.append) == []
+    assert running_processes(SERVICE, dirs[0], dirs[1], told.append) == []
     assert not os.path.exists(path)
     assert said in told[0]
 
@@ -84,7 +84,7 @@ def test_a_pid_file_of_a_process_that_has_gone_is_stale(dirs):
     gone.wait()
     told = []
     path = written(dirs, str(gone.pid))
-    assert running_processes(SERVICE, *dirs, told.append) == []
+    assert running_processes(SERVICE, dirs[0], dirs[1], told.append) == []
     assert told == [f"Removing stale pid file {path}"]
     assert not is_service_process(SERVICE, 0)
 

@@ -17,7 +17,7 @@ from swift.s3.api.forms import (
     parse_post_policy,
     validate_form,
 )
-from swift.s3.errors import RejectedBody, S3Error
+from swift.s3.core.errors import RejectedBody, S3Error
 
 
 def part(name, value, *, more=b"", file_name=None):

@@ -15,7 +15,7 @@ from swift.s3.api.objectlock import (
     parse_retain_until,
     render_retain_until,
 )
-from swift.s3.errors import S3Error
+from swift.s3.core.errors import S3Error
 
 LATER_S = 4_000_000_000
 LATER = "2096-10-02T07:06:40Z"

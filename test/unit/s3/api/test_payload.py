@@ -7,10 +7,10 @@ import pytest
 
 from swift.http import fields
 from swift.http.body import BytesBody
-from swift.s3.api.checksums import ALGORITHMS, encode_checksum
-from swift.s3.api.payload import make_upload
-from swift.s3.auth.claim import Claim, anonymous_claim
-from swift.s3.errors import RejectedBody, S3Error
+from swift.s3.core.checksums import ALGORITHMS, encode_checksum
+from swift.s3.core.claim import Claim, anonymous_claim
+from swift.s3.core.errors import RejectedBody, S3Error
+from swift.s3.core.payload import make_upload
 from test.support.s3 import signed_headers
 from test.support.s3_fixtures import HOST, code_of
 

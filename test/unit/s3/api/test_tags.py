@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swift.s3.api.tags import (
+from swift.s3.core.errors import S3Error
+from swift.s3.core.tags import (
     BUCKET_TAGS_MAX,
     KEY_MAX,
     OBJECT_TAGS_MAX,
@@ -16,7 +17,6 @@ from swift.s3.api.tags import (
     parse_tags_header,
     tags_header,
 )
-from swift.s3.errors import S3Error
 
 CLEAN = st.text(alphabet="abcXYZ019+-=._:/@ äß漢", max_size=20)
 

@@ -5,7 +5,7 @@ import pytest
 from swift.http import fields
 from swift.http.response import Response
 from swift.s3.api.writes import parse_source_conditions, parse_write_conditions, precondition_error
-from swift.s3.errors import S3Error
+from swift.s3.core.errors import S3Error
 from test.support.s3_fixtures import code_of
 
 

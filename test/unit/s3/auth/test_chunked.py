@@ -3,9 +3,9 @@
 import pytest
 
 from swift.http.body import RequestBody
-from swift.s3.auth.chunked import CHUNK_BYTES_MIN, ChunkedPayload
-from swift.s3.auth.claim import SIGNED_CHUNKS_TRAILER, UNSIGNED_TRAILER, ClaimV4
-from swift.s3.errors import RejectedBody
+from swift.s3.core.chunked import CHUNK_BYTES_MIN, ChunkedPayload
+from swift.s3.core.claim import SIGNED_CHUNKS_TRAILER, UNSIGNED_TRAILER, ClaimV4
+from swift.s3.core.errors import RejectedBody
 from test.support.s3 import chunked
 
 STAMP = "20130524T000000Z"

@@ -9,10 +9,10 @@ from hashlib import sha256
 import pytest
 
 from swift.http.request import Request
-from swift.s3.api.router import OPERATIONS, PathLevel
 from swift.s3.auth import v2
-from swift.s3.errors import S3Error
-from swift.s3.settings import S3Settings
+from swift.s3.core.errors import S3Error
+from swift.s3.core.router import OPERATIONS, PathLevel
+from swift.s3.core.settings import S3Settings
 from test.support.s3 import hand_linked_v2, signed_headers
 from test.support.s3_fixtures import HOST, code_of
 

@@ -4,8 +4,8 @@ import pytest
 
 from swift.http.request import Request
 from swift.s3.auth import v4
-from swift.s3.errors import S3Error
-from swift.s3.settings import S3Settings
+from swift.s3.core.errors import S3Error
+from swift.s3.core.settings import S3Settings
 from test.support.s3 import signed_headers, stamp_of
 from test.support.s3_fixtures import HOST, code_of
 

@@ -13,8 +13,8 @@ from swift.s3.config.cors import (
     render_rules,
     replace_cors_headers,
 )
-from swift.s3.errors import S3Error
-from swift.s3.xml import parse, render
+from swift.s3.core.errors import S3Error
+from swift.s3.core.xml import parse, render
 
 ONE = CorsRule(
     ("http://a.example",), ("GET", "PUT"), ("x-amz-*", "Content-Type"), ("ETag", "x-amz-id"), "one", 30

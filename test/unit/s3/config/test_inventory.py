@@ -2,9 +2,6 @@
 
 import pytest
 
-from swift.s3.auth.session import sysmeta_of
-from swift.s3.config.codec import INVENTORY as INVENTORY_CODEC
-from swift.s3.config.codec import DamagedConfiguration
 from swift.s3.config.inventory import (
     INVENTORY,
     Inventory,
@@ -13,8 +10,11 @@ from swift.s3.config.inventory import (
     parse_inventory_document,
     render_inventory,
 )
-from swift.s3.errors import S3Error
-from swift.s3.xml import parse, render
+from swift.s3.core.codec import INVENTORY as INVENTORY_CODEC
+from swift.s3.core.codec import DamagedConfiguration
+from swift.s3.core.errors import S3Error
+from swift.s3.core.session import sysmeta_of
+from swift.s3.core.xml import parse, render
 
 
 def document(**changes):

@@ -5,8 +5,6 @@ import string
 
 import pytest
 
-from swift.s3.auth.session import sysmeta_of
-from swift.s3.config.codec import DamagedConfiguration
 from swift.s3.config.lifecycle import (
     LIFECYCLE,
     decode_rules,
@@ -15,8 +13,10 @@ from swift.s3.config.lifecycle import (
     render_rules,
 )
 from swift.s3.config.lifecyclerules import DAY_S, LifecycleRule, Transition
-from swift.s3.errors import S3Error
-from swift.s3.xml import parse, render
+from swift.s3.core.codec import DamagedConfiguration
+from swift.s3.core.errors import S3Error
+from swift.s3.core.session import sysmeta_of
+from swift.s3.core.xml import parse, render
 
 
 def read(*rules):

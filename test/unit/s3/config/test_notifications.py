@@ -2,7 +2,6 @@
 
 import pytest
 
-from swift.s3.auth.session import sysmeta_of
 from swift.s3.config.notifications import (
     NOTIFICATION,
     NotificationRule,
@@ -12,8 +11,9 @@ from swift.s3.config.notifications import (
     parse_target_name,
     render_rules,
 )
-from swift.s3.errors import S3Error
-from swift.s3.xml import parse, render
+from swift.s3.core.errors import S3Error
+from swift.s3.core.session import sysmeta_of
+from swift.s3.core.xml import parse, render
 
 ARN = "arn:aws:sqs:us-east-1:1:hook"
 

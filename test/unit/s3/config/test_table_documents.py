@@ -4,9 +4,10 @@ import pytest
 
 from swift.http import environkeys
 from swift.http.response import Response
-from swift.s3.config import codec, table
+from swift.s3.config import table
 from swift.s3.config.table import Configuration
-from swift.s3.errors import S3Error
+from swift.s3.core import codec
+from swift.s3.core.errors import S3Error
 
 
 class Call:

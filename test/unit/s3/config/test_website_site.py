@@ -12,8 +12,8 @@ from swift.s3.config.website import (
     parse_site_document,
     serve_site,
 )
-from swift.s3.errors import S3Error
-from swift.s3.xml import parse, render
+from swift.s3.core.errors import S3Error
+from swift.s3.core.xml import parse, render
 
 
 def site(text):

@@ -11,12 +11,12 @@ from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
 from swift.gateway.internal_client import InternalClient, UnexpectedResponse
 from swift.http.response import error_response
-from swift.s3.api.metadata import DELETE_MARKER_TYPE
 from swift.s3.config.inventory import Inventory, encode_inventories
 from swift.s3.config.lifecyclerules import LifecycleRule
+from swift.s3.core.metadata import DELETE_MARKER_TYPE
+from swift.s3.core.names import REGISTRY, registry_path
 from swift.s3.daemons.inventories import DueInventories, InventoryRun, columns_of, is_due
 from swift.s3.daemons.walk import RegisteredBucket
-from swift.s3.names import REGISTRY, registry_path
 from test.support.filters import Listed, row
 from test.support.s3_fixtures import BUCKET
 

@@ -9,7 +9,7 @@ from swift.http import fields
 from swift.http.response import error_response
 from swift.s3.config.inventory import Inventory, encode_inventories
 from swift.s3.config.lifecyclerules import LifecycleRule
-from swift.s3.names import REGISTRY, registry_path
+from swift.s3.core.names import REGISTRY, registry_path
 from test.support.filters import EncryptionFixture
 from test.support.s3_fixtures import BUCKET, SEGMENTS, LifecycleFixture
 

@@ -5,9 +5,10 @@ import pytest
 from swift.base.timestamp import Timestamp
 from swift.gateway.internal_client import InternalClient, UnexpectedResponse
 from swift.http.response import error_response
-from swift.s3.api.metadata import DELETE_MARKER_TYPE
-from swift.s3.api.uploadstate import list_page, row_timestamp
+from swift.s3.api.partreferences import row_timestamp
 from swift.s3.config.lifecyclerules import DAY_S, LifecycleRule
+from swift.s3.core.metadata import DELETE_MARKER_TYPE
+from swift.s3.core.names import REGISTRY, registry_path
 from swift.s3.daemons.walk import (
     UPLOADS_PER_UNIT,
     BucketWalk,
@@ -18,7 +19,6 @@ from swift.s3.daemons.walk import (
     registered_buckets,
     unregister_bucket,
 )
-from swift.s3.names import REGISTRY, registry_path
 from test.support.filters import Listed, row
 
 ENTRY = RegisteredBucket("a", "b", Timestamp(0))
@@ -142,9 +142,8 @@ def test_many_uploads_are_aborted_some_at_a_time():
 
 def test_a_page_is_asked_for_by_quoted_names():
     listed = Listed(b=[row("a&b=c", 1)])
-    assert [one["name"] for one in list_page(listed.client, ENTRY.path, 5, prefix="a&b=", marker="")] == [
-        "a&b=c"
-    ]
+    [page, *_] = listed.client.pages(ENTRY.path, size=5, prefix="a&b=")
+    assert [one["name"] for one in page] == ["a&b=c"]
     assert listed.asked[0].query == "format=json&limit=5&prefix=a%26b%3D"
 
 

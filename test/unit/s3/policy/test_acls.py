@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swift.s3.errors import S3Error
+from swift.s3.core.errors import S3Error
 from swift.s3.policy.acls import (
     CANNED_ACLS,
     GRANTS_MAX,

@@ -6,7 +6,7 @@ import pytest
 
 from swift.http import fields
 from swift.http.response import Response
-from swift.s3.config.codec import POLICY
+from swift.s3.core.codec import POLICY
 from test.support.s3 import signed_headers
 from test.support.s3_fixtures import HOST, OTHER, S3Backend, S3Fixture, code_of
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from swift.s3.api.router import PathLevel
-from swift.s3.auth.session import AclScope
-from swift.s3.errors import S3Error
+from swift.s3.core.errors import S3Error
+from swift.s3.core.router import PathLevel
+from swift.s3.core.session import AclScope
 from swift.s3.policy.acls import Acl, private_acl
 from swift.s3.policy.authorize import (
     BUCKET_OWNER,

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from swift.http.request import Request
-from swift.s3.errors import S3Error
+from swift.s3.core.errors import S3Error
 from swift.s3.policy.context import RequestContext, principal_of
 
 

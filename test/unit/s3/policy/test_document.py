@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from swift.s3.api.router import OPERATIONS
+from swift.s3.core.router import OPERATIONS
 from swift.s3.policy.conditions import InvalidPolicy
 from swift.s3.policy.document import (
     ACTIONS,

@@ -10,7 +10,7 @@ from swift.base.errors import ConfigError
 from swift.platform.disk import Disk
 from swift.store.tier.conf import make_tier, node_figures, publisher, settings_of, tier_factory
 from swift.store.tier.settings import TierSettings
-from swift.telemetry.metrics import Registry
+from swift.telemetry.metrics import CounterMetric, GaugeMetric, Registry
 from test.support.tiers import tier_settings
 
 
@@ -71,9 +71,11 @@ def test_counters_grow_by_what_was_counted_since_they_were_told():
     tell = publisher(metrics)
     tell({("metadata", "sda", "hits"): 3}, "")
     tell({("metadata", "sda", "hits"): 5}, "no space")
-    counter = metrics.counter("swift_cache_tier_hits_total", "", **{"class": "metadata", "device": "sda"})
+    counter = CounterMetric("swift_cache_tier_hits_total", "", ("class", "device")).of(
+        metrics, **{"class": "metadata", "device": "sda"}
+    )
     assert counter.value == 5
-    assert metrics.gauge("swift_cache_tier_up", "").value == 0
+    assert GaugeMetric("swift_cache_tier_up", "").of(metrics).value == 0
 
 
 def test_a_node_without_processes_has_counted_nothing(tmp_path):

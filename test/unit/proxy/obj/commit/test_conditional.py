@@ -20,7 +20,7 @@ from swift.proxy.obj.commit.conditional import (
     is_conditional,
 )
 from swift.proxy.obj.commit.framing import MultipartFraming
-from swift.proxy.obj.write.targets import UploadTarget
+from swift.proxy.obj.commit.targets import UploadTarget
 from swift.wire import reservation
 from test.support.daemons import make_node
 from test.support.object_servers import StubCluster, StubNode

@@ -46,7 +46,7 @@ class World:
         context = SimpleNamespace(
             planner=lambda _index: planner, clock=self.clock, rates=TransferRates(ManualClock(1.0))
         )
-        self.reader = ArchiveReader(SimpleNamespace(context=context, backends=self), self.schemes)
+        self.reader = ArchiveReader(context, self, self.schemes)
         self.logged = []
 
     def _nodes(self, *_):

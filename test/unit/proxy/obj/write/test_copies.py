@@ -13,9 +13,9 @@ from swift.http import environkeys, fields
 from swift.http.body import BodyTimeout, BytesBody, ClientDisconnected
 from swift.http.request import Request
 from swift.http.response import HTTPError
+from swift.proxy.obj.commit.targets import UploadTarget
 from swift.proxy.obj.write.copies import READ_BYTES, THREAD_BYTES, BodyFanout, CopyCoder, stream_headers
 from swift.proxy.obj.write.queues import QueueLimits, SendQueues
-from swift.proxy.obj.write.targets import UploadTarget
 from swift.wire import etagtrailer
 from test.support.checks import every
 from test.support.daemons import make_node

@@ -14,9 +14,9 @@ from swift.http.body import ClientDisconnected
 from swift.http.request import Request
 from swift.http.response import HTTPError
 from swift.policy.policy import ErasureCode, Policy
+from swift.proxy.obj.commit.targets import UploadTarget
 from swift.proxy.obj.scheme import ETAG, PREFIX, THREAD_BYTES, Schemes
 from swift.proxy.obj.write.ec import OVERRIDE, ArchiveCoder, assign_indexes
-from swift.proxy.obj.write.targets import UploadTarget
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
 from swift.wire import etagtrailer

@@ -13,8 +13,8 @@ from swift import green
 from swift.base.clock import SystemClock
 from swift.cluster.transport import BackendResponse, TransportError
 from swift.http.response import HTTPError
+from swift.proxy.obj.commit.targets import UploadTarget
 from swift.proxy.obj.write.queues import QueueLimits, SendQueues
-from swift.proxy.obj.write.targets import UploadTarget
 from test.support.checks import every
 
 SEEDS = int(os.environ.get("SWIFT_LINES_SEEDS", "60"))

@@ -1,0 +1,129 @@
+"""Tags of objects and buckets: their text forms and their limits. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from base64 import b85decode, b85encode
+from collections.abc import Mapping, Sequence
+from urllib.parse import parse_qsl, quote, unquote
+
+from swift.s3.core.errors import S3Error
+from swift.s3.core.xml import Group, RepeatedGroup, Text, Tree, Value, tree_of, trees_of
+
+TAGGING = Group(
+    "Tagging",
+    Group(
+        "TagSet",
+        RepeatedGroup("Tag", Text("Key", required=True), Text("Value", required=True)),
+        required=True,
+    ),
+)
+OBJECT_TAGS_MAX, BUCKET_TAGS_MAX = 10, 50
+KEY_MAX, VALUE_MAX = 128, 256
+#: Every character of a tag, percent-quoted, has room in a header with these.
+_PUNCTUATION = frozenset("+-=._:/@ ")
+
+_has_stray_percent = re.compile(r"%(?![0-9A-Fa-f]{2})").search
+
+#: Begins compressed tags: zlib of a JSON object, in base 85. A query string has no colon.
+_COMPRESSED = "z85:"
+_STORED_BYTES_MAX = 1 << 16
+
+Tags = dict[str, str]
+
+
+def parse_tags_document(tree: Tree, most: int) -> Tags:
+    """Return the tags in a ``Tagging`` document; raise ``S3Error``."""
+    return parse_tag_elements(trees_of(tree_of(tree.get("TagSet")).get("Tag")), most)
+
+
+def parse_tag_elements(items: Sequence[Tree], most: int) -> Tags:
+    """Return the tags in ``Tag`` elements; raise ``S3Error``."""
+    tags: Tags = {}
+    for item in items:
+        key, value = item.get("Key"), item.get("Value")
+        add_tag(tags, key if isinstance(key, str) else "", value if isinstance(value, str) else "")
+    return _validate_count(tags, most)
+
+
+def parse_tags_header(text: str, most: int = OBJECT_TAGS_MAX) -> Tags:
+    """Return the tags in ``x-amz-tagging``; raise ``S3Error``."""
+    if _has_stray_percent(text):
+        raise _invalid_header(text)
+    try:
+        pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=2 * most)
+    except ValueError:
+        raise _invalid_header(text)
+    names = [name for name, _ in pairs]
+    if "" in names or len(set(names)) != len(names):
+        raise _invalid_header(text)
+    tags: Tags = {}
+    for key, value in pairs:
+        add_tag(tags, key, value)
+    return _validate_count(tags, most)
+
+
+def _invalid_header(text: str) -> S3Error:
+    return S3Error(
+        "InvalidArgument",
+        "The header 'x-amz-tagging' shall be encoded as UTF-8 then URLEncoded URL query parameters without "
+        "tag name duplicates.",
+        details={"ArgumentName": "x-amz-tagging", "ArgumentValue": text},
+    )
+
+
+def add_tag(tags: Tags, key: str, value: str) -> None:
+    """Add a tag; raise ``S3Error``."""
+    if key in tags:
+        raise S3Error("InvalidTag", "Cannot provide multiple Tags with the same key", details={"TagKey": key})
+    if not 1 <= len(key) <= KEY_MAX or not _has_allowed_characters(key) or key.startswith("aws:"):
+        raise S3Error("InvalidTag", "The TagKey you have provided is invalid", details={"TagKey": key})
+    if len(value) > VALUE_MAX or not _has_allowed_characters(value):
+        raise S3Error("InvalidTag", "The TagValue you have provided is invalid", details={"TagKey": key})
+    tags[key] = value
+
+
+def _has_allowed_characters(text: str) -> bool:
+    return all(c.isalnum() or c in _PUNCTUATION or (ord(c) > 127 and c.isprintable()) for c in text)
+
+
+def _validate_count(tags: Tags, most: int) -> Tags:
+    if len(tags) > most:
+        what = "Object tags" if most == OBJECT_TAGS_MAX else "Bucket tag count"
+        raise S3Error("BadRequest", f"{what} cannot be greater than {most}")
+    return tags
+
+
+def tags_header(tags: Mapping[str, str]) -> str:
+    """Return tags as ``x-amz-tagging`` has them: a query string."""
+    return "&".join(f"{quote(key, safe='')}={quote(value, safe='')}" for key, value in tags.items())
+
+
+def encode_tags(tags: Mapping[str, str]) -> str:
+    """Return tags as stored in metadata: a query string, compressed if that is shorter.
+
+    Ten tags of AWS's largest size would not fit into the attributes of a file on ext4 otherwise.
+    """
+    plain = tags_header(tags)
+    text = json.dumps(tags, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+    packed = _COMPRESSED + b85encode(zlib.compress(text, 9)).decode("ascii")
+    return packed if len(packed) < len(plain) else plain
+
+
+def decode_tags(text: str | None) -> Tags:
+    """Return the tags stored in metadata; none if they are damaged."""
+    if text is not None and text.startswith(_COMPRESSED):
+        try:
+            data = zlib.decompressobj().decompress(b85decode(text[len(_COMPRESSED) :]), _STORED_BYTES_MAX)
+            return {str(key): str(value) for key, value in json.loads(data).items()}
+        except (ValueError, zlib.error, AttributeError):
+            return {}
+    pairs = (pair.partition("=") for pair in (text or "").split("&") if pair)
+    return {unquote(key): unquote(value) for key, _, value in pairs}
+
+
+def render_tags(tags: Mapping[str, str]) -> Value:
+    """Return the value of a ``Tagging`` document."""
+    return {"TagSet": {"Tag": [{"Key": key, "Value": value} for key, value in tags.items()]}}
