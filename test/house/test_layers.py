@@ -128,9 +128,7 @@ def test_imports_point_down():
 
 
 #: (package, folder, folder) of folders that import each other, each with its reason.
-NEIGHBOURS = {
-    ("proxy/obj", "commit", "write"): "a PUT ends with a commit, and a commit restores nodes by writes",
-}
+NEIGHBOURS = {}
 
 
 def folder_imports():

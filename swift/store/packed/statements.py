@@ -1,4 +1,4 @@
-"""What records say, gathered until all of it can be put into the index.
+"""Statements of records, gathered until all of them can be put into the index.
 
 Records are indexed in any order: which of them are dead is said by the references of others, and which of the
 living count by their times.
@@ -56,7 +56,7 @@ class Statements:
         self._never_mine = set(never)
         #: Those of them of which a record says so.
         self._refused: set[tuple[Position, bytes]] = set()
-        #: Where the indexed records of volumes end, bytes.
+        #: Ends of the indexed records of volumes, bytes.
         self.ends: dict[int, int] = {}
         #: Volumes with something that does not count.
         self.closed: set[int] = set()
