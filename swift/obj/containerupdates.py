@@ -32,7 +32,7 @@ from swift.policy.policy import Policy
 from swift.runtime.backendapp import BackendContext
 from swift.store.api import AsyncUpdate, ObjectKey, ObjectState, ObjectStore
 from swift.store.calls import Effort
-from swift.store.handle import StoreHandle, as_call
+from swift.store.handle import StoreHandle
 from swift.store.metadata import Metadata
 from swift.telemetry.repeatederrors import RepeatedErrorLog
 
@@ -396,10 +396,10 @@ class UpdateSender:
         record = AsyncUpdate(
             update.op, update.path, headers, update.db_state, redirect or update.container_path
         )
-        _save_record(self._store_at(key.policy, key.device), key, record, update.timestamp)
+        store = self._store_at(key.policy, key.device)
+        store.call(Effort.SHORT, _save_record, key, record, update.timestamp)
 
 
-@as_call(Effort.SHORT)
 def _save_record(engine: ObjectStore, key: ObjectKey, record: AsyncUpdate, timestamp: Timestamp) -> None:
     """Save; again when the object updater removed the emptied directory in the midst of it."""
     for _ in range(SAVE_TRIES - 1):
