@@ -1,8 +1,8 @@
 """Write all generated files, or compare them with what is there: ``python -m tools.generate [--check]``.
 
 It writes samples and reference pages of options, headers and metrics, ``known.json`` and ``declared.json``,
-man pages, completions of shells, units of systemd, lists of Debian's packages, dashboards, and the table of
-the S3 API.
+man pages, completions of shells, units of systemd, lists of Debian's packages, dashboards, the table of
+the S3 API, and the drawing of the layers.
 """
 
 from __future__ import annotations
@@ -28,9 +28,30 @@ OWNED = (
 
 def files(root: Path) -> Iterator[tuple[Path, str]]:
     """Return every generated file below ``root`` with its text."""
-    from tools.generate import completions, dashboards, debian, manpages, metrics, s3_matrix, samples, units
+    from tools.generate import (
+        completions,
+        dashboards,
+        debian,
+        house,
+        manpages,
+        metrics,
+        s3_matrix,
+        samples,
+        units,
+    )
 
-    generators = (declared, samples, units, debian, manpages, completions, metrics, dashboards, s3_matrix)
+    generators = (
+        declared,
+        samples,
+        units,
+        debian,
+        manpages,
+        completions,
+        metrics,
+        dashboards,
+        s3_matrix,
+        house,
+    )
     for module in generators:
         yield from module.files(root)
 
