@@ -46,6 +46,12 @@ StoreAt = Callable[[Policy, str], StoreHandle]
 SAVE_TRIES = 5
 _EMPTY_MD5 = "d41d8cd98f00b204e9800998ecf8427e"
 
+#: Header that requests the list of container servers with the row → header with the list.
+_REPORTS = (
+    (fields.BACKEND_REPORT_CONTAINER_SERVERS, fields.BACKEND_CONTAINER_SERVERS),
+    (fields.FORMER_REPORT_CONTAINER_SERVERS, fields.FORMER_CONTAINER_SERVERS),
+)
+
 
 class Update(NamedTuple):
     """One container row and its hosts; without hosts it becomes an async pending at once."""
@@ -305,9 +311,10 @@ class UpdateSender:
                 break
         if lost:
             raise lost[0]
-        if fields.BACKEND_REPORT_TOLD not in request.headers:
-            return {}
-        return {fields.BACKEND_CONTAINER_TOLD: ",".join(accepted)}
+        for wanted, header in _REPORTS:
+            if wanted in request.headers:
+                return {header: ",".join(accepted)}
+        return {}
 
     def _deliver(
         self,

@@ -23,6 +23,7 @@ from swift.http.response import HTTPError
 from swift.http.validate import check_metadata
 from swift.obj.request import (
     PLAIN,
+    STORED_LOCK,
     Conditions,
     Guard,
     check_end,
@@ -212,7 +213,7 @@ def refusal(state: ObjectState, plan: PutPlan) -> HTTPError | None:
 
     Raises ``HTTPError`` 403 when it is locked.
     """
-    if plan.guard is not None:
+    if STORED_LOCK in state.metadata:
         check_removal(state, plan.guard)
     if plan.conditions is not None and state.quarantine_reason:
         # The condition may be about the state that was quarantined just now.

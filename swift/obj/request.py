@@ -76,11 +76,6 @@ def opens_expired(request: Request) -> bool:
     return is_flagged(headers, fields.BACKEND_OPEN_EXPIRED) or is_flagged(headers, fields.BACKEND_REPLICATION)
 
 
-def write_options_of(request: Request, moment_s: float) -> ReadOptions:
-    """Return how a change as of ``moment_s`` sees the object."""
-    return ReadOptions(moment_s, opens_expired(request))
-
-
 def read_options_of(request: Request, context: BackendContext) -> ReadOptions:
     """Return the read options of a GET or HEAD: at the request's X-Timestamp, or now."""
     headers = request.headers
@@ -255,7 +250,8 @@ def metadata_value(state: ObjectState, name: str) -> str | None:
     return next((value for key, value in state.metadata.items() if key.lower() == wanted), None)
 
 
-_STORED = title_case(fields.TRANSIENT_S3_LOCK)
+#: The name of the stored lock.
+STORED_LOCK = title_case(fields.TRANSIENT_S3_LOCK)
 _NO_AUTHORITY = parse_authority(None)
 
 
@@ -282,24 +278,24 @@ def guard_of(headers: HeaderMap, timestamp: Timestamp) -> Guard | None:
 
 def check_removal(state: ObjectState, guard: Guard | None) -> None:
     """Raise ``HTTPError`` 403 when an object must neither be deleted nor replaced."""
-    if guard is None or state.kind not in (LIVE, EXPIRED) or _STORED not in state.metadata:
+    if guard is None or state.kind not in (LIVE, EXPIRED) or STORED_LOCK not in state.metadata:
         return
-    if not parse_lock(state.metadata[_STORED]).allows_removal(guard.authority, guard.moment_s):
+    if not parse_lock(state.metadata[STORED_LOCK]).allows_removal(guard.authority, guard.moment_s):
         raise _locked(state, guard)
 
 
 def check_change(state: ObjectState, stored: Mapping[str, str], guard: Guard | None) -> None:
     """Raise ``HTTPError`` 403 when metadata must not take the place of an object's, for want of its lock."""
-    if guard is None or _STORED not in state.metadata:
+    if guard is None or STORED_LOCK not in state.metadata:
         return
-    known, new = parse_lock(state.metadata[_STORED]), lock_in(stored)
+    known, new = parse_lock(state.metadata[STORED_LOCK]), lock_in(stored)
     if not known.allows(new, guard.authority, guard.moment_s):
         raise _locked(state, guard)
 
 
 def check_end(stored: Mapping[str, str], delete_at: int | None, guard: Guard | None) -> None:
     """Raise ``HTTPError`` 400 for a locked object that would expire."""
-    if guard is None or delete_at is None or _STORED not in stored:
+    if guard is None or delete_at is None or STORED_LOCK not in stored:
         return
     if lock_in(stored).is_locked(guard.moment_s):
         raise HTTPError(400, "A locked object does not expire", content_type=PLAIN)
@@ -307,7 +303,7 @@ def check_end(stored: Mapping[str, str], delete_at: int | None, guard: Guard | N
 
 def lock_in(stored: Mapping[str, str]) -> ObjectLock:
     """Return the lock in metadata that is to be stored."""
-    return parse_lock(stored[_STORED]) if _STORED in stored else NO_LOCK
+    return parse_lock(stored[STORED_LOCK]) if STORED_LOCK in stored else NO_LOCK
 
 
 def _locked(state: ObjectState, guard: Guard) -> HTTPError:

@@ -182,15 +182,22 @@ class ReservedLook(ReservedChange[None]):
         """Do nothing."""
 
 
-class ReservedPost(ReservedChange[PostResult]):
-    """A POST to the expected version."""
+P = TypeVar("P", PostPlan, DeletePlan)
+
+
+class _ReservedPlan(ReservedChange[R], Generic[R, P]):
+    """A change of the expected version by a plan."""
 
     def __init__(
-        self, store: StoreHandle, key: ObjectKey, options: ReadOptions, plan: PostPlan, conditions: Conditions
+        self, store: StoreHandle, key: ObjectKey, options: ReadOptions, plan: P, conditions: Conditions
     ):
         super().__init__(store, key, options, plan.timestamp)
-        self._plan = plan
+        self._plan: P = plan
         self._conditions = conditions
+
+
+class ReservedPost(_ReservedPlan[PostResult, PostPlan]):
+    """A POST to the expected version."""
 
     def _check(self, state: ObjectState) -> None:
         if state.exists:
@@ -205,20 +212,8 @@ class ReservedPost(ReservedChange[PostResult]):
             return apply_post(self._key, self._plan, edit, self._check)
 
 
-class ReservedDelete(ReservedChange[DeleteResult]):
+class ReservedDelete(_ReservedPlan[DeleteResult, DeletePlan]):
     """A DELETE of the expected version."""
-
-    def __init__(
-        self,
-        store: StoreHandle,
-        key: ObjectKey,
-        options: ReadOptions,
-        plan: DeletePlan,
-        conditions: Conditions,
-    ):
-        super().__init__(store, key, options, plan.timestamp)
-        self._plan = plan
-        self._conditions = conditions
 
     def _check(self, state: ObjectState) -> None:
         check_removal(state, self._plan.guard)

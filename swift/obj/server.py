@@ -34,9 +34,9 @@ from swift.obj.request import (
     conditions_of,
     is_flagged,
     key_of,
+    opens_expired,
     policy_of,
     read_options_of,
-    write_options_of,
 )
 from swift.obj.reserved import ReservedDelete, ReservedLook, ReservedPost
 from swift.obj.settings import ObjectSettings
@@ -237,7 +237,7 @@ class ObjectServer(BackendApp):
         self.check_date(request)
         key = self._key(request)
         plan = parse_put(request, key, self.context.limits, self._stored)
-        options = write_options_of(request, plan.timestamp.seconds)
+        options = ReadOptions(plan.timestamp.seconds, opens_expired(request))
         fragment = request.headers.get(fields.BACKEND_SSYNC_FRAG_INDEX, "")
         if fragment.isascii() and fragment.isdigit():
             options = options._replace(fragment=int(fragment))
@@ -255,7 +255,7 @@ class ObjectServer(BackendApp):
         self.check_date(request)
         key = self._key(request)
         plan = parse_post(request, self.context.limits, self._stored)
-        options = write_options_of(request, plan.timestamp.seconds)
+        options = ReadOptions(plan.timestamp.seconds, opens_expired(request))
         store = self._store(key)
         result = store_post(store, key, options, plan)
         return self._post_response(request, key, result)
@@ -322,14 +322,14 @@ class ObjectServer(BackendApp):
         key = self._key(request)
         store = self._store(key)
         if method == "HEAD":
-            lookup = ReservedLook(store, key, write_options_of(request, 0.0), request.timestamp)
+            lookup = ReservedLook(store, key, ReadOptions(0.0, opens_expired(request)), request.timestamp)
             follow_commands(lookup, begin_documents(request.body, stages, self.settings, {}))
             return error_response(204)
         if conditions is None:
             raise HTTPError(400, f"RESERVE of {method} is for conditions", content_type=PLAIN)
         if method == "POST":
             posting = parse_post(request, self.context.limits, self._stored)
-            options = write_options_of(request, posting.timestamp.seconds)
+            options = ReadOptions(posting.timestamp.seconds, opens_expired(request))
             post = ReservedPost(store, key, options, posting, conditions)
             return self._post_response(
                 request, key, follow_commands(post, begin_documents(request.body, stages, self.settings, {}))

@@ -426,9 +426,10 @@ def add_footers(plan: PutPlan, footers: HeaderMap) -> None:
 class PutSession:
     """One PUT whose head was checked: ``run`` passes the stages of its way in ``_STAGES``."""
 
-    #: Set by the stages: the object before the PUT, the draft, the documents of a body in several rounds.
+    #: Set by the stages: the object before the PUT, the draft, and the documents of a body in rounds.
     _before: ObjectState
     _writer: DraftWriter
+    _etag_follows: bool
     _documents: MimeBody
     result: PutResult
 
@@ -443,13 +444,11 @@ class PutSession:
         size_max: int,
     ):
         self._request = request
-        self._body = request.body
         self._object = (store, key, options, plan)
         self._plan = plan
         self._settings = settings
         self._size_max = size_max
         self._rounds = parse_stages(request)
-        self._etag_follows = False
         #: The draft is open and not stored yet.
         self._has_draft = False
 
@@ -473,64 +472,57 @@ class PutSession:
 
     def _put_small(self) -> None:
         """Read the body, and check and store the object in one call."""
-        self.result = store_small(*self._object, read_small(self._body, self._plan.size or 0))
+        self.result = store_small(*self._object, read_small(self._request.body, self._plan.size or 0))
 
-    def _admit(self) -> None:
-        """Check the object before its body is read; raises ``HTTPError`` if it must not be replaced."""
+    def _open(self) -> None:
+        """Open a draft of an object that may be replaced; raises ``HTTPError`` if it must not be."""
         store, key, options, plan = self._object
         self._before = store.stat(key, options)
         refused = refusal(self._before, plan)
         if refused is not None:
             raise refused
-
-    def _begin(self) -> None:
-        """Open a draft of the object."""
-        store, key, _options, plan = self._object
-        rounds, body, request = self._rounds, self._body, self._request
-        self._etag_follows = (
-            body.length is None and request.expects_continue and etagtrailer.is_offered(request.headers)
-            if rounds is None
-            else rounds.etag_follows
-        )
+        rounds, request = self._rounds, self._request
+        is_framed = request.body.length is None and request.expects_continue
+        offers_etag = is_framed and etagtrailer.is_offered(request.headers)
+        self._etag_follows = rounds.etag_follows if rounds is not None else offers_etag
         self._writer = DraftWriter(store.draft(key, plan.size, etag_follows=self._etag_follows))
         self._has_draft = True
 
     def _receive(self) -> None:
         """Receive a body that is just the object."""
         if self._etag_follows:
-            self._body.send_continue({etagtrailer.OFFER: etagtrailer.CRC32})
+            self._request.body.send_continue({etagtrailer.OFFER: etagtrailer.CRC32})
         deadline = time.monotonic() + self._settings.max_upload_time
         receive_all(
-            self._body, self._writer, size=self._plan.size, size_max=self._size_max, deadline=deadline
+            self._request.body, self._writer, size=self._plan.size, size_max=self._size_max, deadline=deadline
         )
         if self._etag_follows:
-            accept_trailers(self._writer.draft, self._body.trailers)
+            accept_trailers(self._writer.draft, self._request.body.trailers)
 
     def _receive_documents(self) -> None:
         """Receive the object and its footers."""
         rounds = self._rounds
         assert rounds is not None
         known = reservation.version_headers(self._before.write_timestamp) if rounds.reserve else {}
-        self._documents = begin_documents(self._body, rounds, self._settings, known)
+        self._documents = begin_documents(self._request.body, rounds, self._settings, known)
         receive(self._documents, rounds, self._plan, self._writer, self._size_max)
         # Known only now, from the footers; refused before anything is stored.
         self._plan.fragment(self._object[1])
 
-    def _store(self, *, commit: bool = True) -> None:
+    def _store(self) -> None:
+        """Store the object; a fragment archive is not durable before the sender confirms."""
         self._has_draft = False
-        self.result = store_draft(*self._object, self._writer.draft, commit)
+        store, key, options, plan = self._object
+        commit = self._rounds is None or not self._rounds.commit
+        self.result = store_draft(store, key, options, plan, self._writer.draft, commit)
 
-    def _store_uncommitted(self) -> None:
-        """Store the object; a fragment archive is not durable yet."""
-        self._store(commit=False)
-
-    def _commit(self) -> None:
+    def _confirm(self) -> None:
         """Make it durable when the sender confirms."""
         self._documents.await_command({})
         store_commit(*self._object)
 
-    def _store_reserved(self) -> None:
-        """Store the object as its writer commands."""
+    def _follow_writer(self) -> None:
+        """Reserve the object, and store it as its writer commands."""
         self._has_draft = False
         self.result = follow_commands(ReservedPut(*self._object, self._writer.draft), self._documents)
 
@@ -538,21 +530,10 @@ class PutSession:
 #: The stages of each way, in order.
 _STAGES: dict[str, tuple[Callable[[PutSession], None], ...]] = {
     "small": (PutSession._put_small,),
-    "stream": (PutSession._admit, PutSession._begin, PutSession._receive, PutSession._store),
-    "footers": (PutSession._admit, PutSession._begin, PutSession._receive_documents, PutSession._store),
-    "two rounds": (
-        PutSession._admit,
-        PutSession._begin,
-        PutSession._receive_documents,
-        PutSession._store_uncommitted,
-        PutSession._commit,
-    ),
-    "reserved": (
-        PutSession._admit,
-        PutSession._begin,
-        PutSession._receive_documents,
-        PutSession._store_reserved,
-    ),
+    "stream": (PutSession._open, PutSession._receive, PutSession._store),
+    "footers": (PutSession._open, PutSession._receive_documents, PutSession._store),
+    "two rounds": (PutSession._open, PutSession._receive_documents, PutSession._store, PutSession._confirm),
+    "reserved": (PutSession._open, PutSession._receive_documents, PutSession._follow_writer),
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from swift.base.entity import EntityPath
 from swift.gateway.info import account_key, account_record, cache_info, delete_cached_info
 from swift.http import environkeys, fields
-from swift.http.headers import HeaderMap, with_prefix
+from swift.http.headers import with_prefix
 from swift.http.request import Request
 from swift.http.response import HTML, Response, error_response
 from swift.http.validate import check_metadata, check_names
@@ -24,7 +24,7 @@ class AccountController(Controller):
     def handle_read(self, request: Request, path: EntityPath) -> Response:
         """Handle GET or HEAD; an account not yet on disk looks empty where accounts are created on demand."""
         check_names(path, self.context.limits, new=True)
-        view, part = self._locate(path)
+        view, part = self.locate(path)
         response = self.read(request, path, view, part, listing_query(request, self.kind))
         if response.status == 404:
             if response.headers.get("x-account-status", "").lower() == "deleted":
@@ -38,10 +38,6 @@ class AccountController(Controller):
             for name in settings.swift_owner_headers:
                 response.headers.pop(name, None)
         return response
-
-    def _locate(self, path: EntityPath):  # type: ignore[no-untyped-def]
-        view = self.context.rings.account.view()
-        return view, view.partition_of(self.context.hasher.digest(path.account))
 
     def _empty_account(self, request: Request) -> Response:
         now = request.timestamp.normal
@@ -77,30 +73,19 @@ class AccountController(Controller):
         check_metadata(request.headers, "account", self.context.limits)
         headers = backend_headers(self.context, request, transfer=False)
         headers.update(metadata_headers(request.headers, "account", frozenset()))
-        return self._write_to_primaries(request, path, method, headers)
+        return self.write_everywhere(request, path, method, headers, account_key(path.account))
 
     def handle_delete(self, request: Request, path: EntityPath) -> Response:
         """Mark an account deleted; the reaper does the rest."""
         if request.query:
             return error_response(400)
-        return self._write_to_primaries(
-            request, path, "DELETE", backend_headers(self.context, request, transfer=False)
-        )
-
-    def _write_to_primaries(
-        self, request: Request, path: EntityPath, method: str, headers: HeaderMap
-    ) -> Response:
-        view, part = self._locate(path)
-        delete_cached_info(request, account_key(path.account))
-        attempts = [headers] * len(view.primaries(part))
-        response = self.write(request, Change(method, path, view, part, attempts))
-        delete_cached_info(request, account_key(path.account))
-        return response
+        headers = backend_headers(self.context, request, transfer=False)
+        return self.write_everywhere(request, path, "DELETE", headers, account_key(path.account))
 
     def autocreate(self, request: Request, account: str) -> bool:
         """Create an account for a request that needs it; return True if a quorum has it now."""
         path = EntityPath(account)
-        view, part = self._locate(path)
+        view, part = self.locate(path)
         headers = {
             "x-timestamp": request.timestamp.internal,
             "x-trans-id": request.env.get(environkeys.TRANS_ID, "-"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from swift.base.entity import EntityPath
 from swift.base.truth import is_true
@@ -70,6 +70,17 @@ def backend_headers(context: ProxyContext, request: Request, *, transfer: bool) 
     headers["user-agent"] = context.agent
     headers["referer"] = f"{request.method} {request.url}"
     return headers
+
+
+def hosts_and_devices(nodes: Sequence[Node]) -> tuple[str, str]:
+    """Return hosts and devices as two lists in the form that object servers read."""
+    if len(nodes) == 1:
+        # The usual case.
+        return nodes[0].key.rpartition("/")[0], nodes[0].device
+    return (
+        ",".join([node.key.rpartition("/")[0] for node in nodes]),
+        ",".join([node.device for node in nodes]),
+    )
 
 
 def is_newest(headers: HeaderMap) -> bool:

@@ -20,11 +20,12 @@ from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.http.validate import check_metadata, check_names
 from swift.proxy.account import AccountController
-from swift.proxy.backend import backend_headers
+from swift.proxy.backend import backend_headers, hosts_and_devices
 from swift.proxy.context import ProxyContext
 from swift.proxy.controller import Change, Controller, authorize, metadata_headers
 from swift.proxy.listing.response import ContainerRead
 from swift.proxy.shards import listing_key
+from swift.ring.device import Node
 
 PASS_THROUGH = frozenset(
     (
@@ -52,10 +53,6 @@ class ContainerController(Controller):
         self._accounts = accounts
         self._forward = forward
 
-    def _locate(self, path: EntityPath):  # type: ignore[no-untyped-def]
-        view = self.context.rings.container.view()
-        return view, view.partition_of(self.context.hasher.digest(path.account, path.container))
-
     def _account_info(self, request: Request, account: str) -> AccountInfo:
         skip_pct = self.context.settings.account_existence_skip_cache_pct
         info = account_info(request, self._forward, account, skip_pct=skip_pct)
@@ -73,7 +70,7 @@ class ContainerController(Controller):
         """Handle GET or HEAD; the read ACL of the response decides about delayed denials."""
         if not self._is_internal(path.account) and not self._account_info(request, path.account).exists:
             return authorize(request) or error_response(404)
-        view, part = self._locate(path)
+        view, part = self.locate(path)
         reading = ContainerRead(self.context, self.backends, self._forward, request, path)
         return reading.respond(partial(self.read, request, path, view, part))
 
@@ -87,7 +84,7 @@ class ContainerController(Controller):
         account = self._ensure_account(request, path)
         headers = self._metadata(request)
         headers.update(policy_headers)
-        view, part = self._locate(path)
+        view, part = self.locate(path)
         attempts = self._account_update_attempts(headers, path, len(view.primaries(part)))
         self._check_container_limit(request, path, account)
         response = self.write(request, Change("PUT", path, view, part, attempts))
@@ -125,13 +122,17 @@ class ContainerController(Controller):
     def handle_post(self, request: Request, path: EntityPath) -> Response:
         """Merge metadata."""
         self._validate(request, path)
-        return self._write_to_primaries(request, path, "POST", self._metadata(request))
+        headers = self._metadata(request)
+        if not self._is_internal(path.account) and not self._account_info(request, path.account).exists:
+            return error_response(404)
+        key = container_key(path.account, str(path.container))
+        return self.write_everywhere(request, path, "POST", headers, key)
 
     def handle_delete(self, request: Request, path: EntityPath) -> Response:
         """Delete an empty container."""
         if not self._is_internal(path.account) and not self._account_info(request, path.account).exists:
             return error_response(404)
-        view, part = self._locate(path)
+        view, part = self.locate(path)
         key = container_key(path.account, str(path.container))
         headers = backend_headers(self.context, request, transfer=False)
         attempts = self._account_update_attempts(headers, path, len(view.primaries(part)))
@@ -146,22 +147,9 @@ class ContainerController(Controller):
     def handle_update(self, request: Request, path: EntityPath) -> Response:
         """Handle the internal UPDATE: many object rows in one request."""
         headers = backend_headers(self.context, request, transfer=False)
-        view, part = self._locate(path)
+        view, part = self.locate(path)
         attempts = [headers] * len(view.primaries(part))
         return self.write(request, Change("UPDATE", path, view, part, attempts, request.body.read()))
-
-    def _write_to_primaries(
-        self, request: Request, path: EntityPath, method: str, headers: HeaderMap
-    ) -> Response:
-        if not self._is_internal(path.account) and not self._account_info(request, path.account).exists:
-            return error_response(404)
-        view, part = self._locate(path)
-        key = container_key(path.account, str(path.container))
-        delete_cached_info(request, key)
-        attempts = [headers] * len(view.primaries(part))
-        response = self.write(request, Change(method, path, view, part, attempts))
-        delete_cached_info(request, key)
-        return response
 
     def _validate(self, request: Request, path: EntityPath) -> None:
         """Check owner headers, ACL syntax and metadata of PUT and POST; raise ``HTTPError`` 400."""
@@ -202,16 +190,14 @@ class ContainerController(Controller):
         """Return one set of headers per container node; each names account nodes to update."""
         view = self.context.rings.account.view()
         part = view.partition_of(self.context.hasher.digest(path.account))
-        shares: list[list[tuple[str, str]]] = [[] for _ in range(count)]
+        shares: list[list[Node]] = [[] for _ in range(count)]
         for i, node in enumerate(view.primaries(part)):
-            address, _, device = node.key.rpartition("/")
-            shares[i % count].append((address, device))
+            shares[i % count].append(node)
         attempts = []
         for share in shares:
             attempt = dict(headers)
             if share:
                 attempt[fields.ACCOUNT_PARTITION] = str(part)
-                attempt[fields.ACCOUNT_HOST] = ",".join(address for address, _ in share)
-                attempt[fields.ACCOUNT_DEVICE] = ",".join(device for _, device in share)
+                attempt[fields.ACCOUNT_HOST], attempt[fields.ACCOUNT_DEVICE] = hosts_and_devices(share)
             attempts.append(attempt)
         return attempts

@@ -11,6 +11,7 @@ from swift.cluster.collect import fan_out
 from swift.cluster.placement import NodeIterator
 from swift.cluster.quorum import WriteQuorum
 from swift.cluster.transport import BackendResponse, NodeRequest, replication_address
+from swift.gateway.info import delete_cached_info
 from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
@@ -50,6 +51,12 @@ class Controller:
         self.context = context
         self.backends = Backends(context)
 
+    def locate(self, path: EntityPath) -> tuple[RingView, int]:
+        """Return the ring and the partition of an account or container."""
+        rings = self.context.rings
+        view = (rings.account if path.container is None else rings.container).view()
+        return view, view.partition_of(self.context.hasher.digest(path.account, path.container))
+
     # reading
 
     def read(
@@ -84,6 +91,17 @@ class Controller:
         return search.failure() if found is None else source_response(found[0])
 
     # writing
+
+    def write_everywhere(
+        self, request: Request, path: EntityPath, method: str, headers: HeaderMap, key: str
+    ) -> Response:
+        """Send the same change to all primaries; drop the info that is cached under ``key``."""
+        view, part = self.locate(path)
+        delete_cached_info(request, key)
+        attempts = [headers] * len(view.primaries(part))
+        response = self.write(request, Change(method, path, view, part, attempts))
+        delete_cached_info(request, key)
+        return response
 
     def write(self, request: Request, change: Change) -> Response:
         """Send one attempt per primary (handoffs replace failing ones) and agree on a response."""

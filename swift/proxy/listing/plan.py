@@ -7,7 +7,7 @@ of a source. ``test/unit/proxy/listing/test_plan.py`` prints its table.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 from urllib.parse import quote
@@ -56,8 +56,7 @@ class ListingInfo(NamedTuple):
     is_strong: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Root:
+class Root(NamedTuple):
     """The root's response."""
 
     status: int
@@ -71,10 +70,6 @@ class Root:
     def is_listing(self) -> bool:
         """True if it lists rows or shards."""
         return self.status in (200, 204)
-
-    def with_finding(self, finding: Finding) -> Root:
-        """Return the facts with another one that a source found."""
-        return replace(self, findings=self.findings | {finding})
 
 
 # --- the plan ----------------------------------------------------------------------------------------------

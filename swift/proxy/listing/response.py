@@ -255,7 +255,7 @@ class ContainerRead:
         rows = all_rows(source, wanted.marker, wanted.limit)
         if isinstance(rows, Finding):
             assert self._root is not None
-            self._root = self._root.with_finding(rows)
+            self._root = self._root._replace(findings=self._root.findings | {rows})
             return None
         self._release()
         return self._render(rows)

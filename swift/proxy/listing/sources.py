@@ -50,7 +50,7 @@ from swift.proxy.listing.merge import (
 )
 from swift.proxy.listing.plan import AUTO, OBJECT, UNSHARDED, Finding, ListingParameters
 
-_HELD = "held"
+_REPLICA_ROWS = "replica-rows"
 #: Uncertain names whose objects are requested at the same time.
 _HEADS_AT_ONCE = 8
 #: Maximum number of requests for a container's rows by one page.
@@ -183,22 +183,13 @@ class Primaries:
     def __init__(self, context: ProxyContext, backends: Backends, request: Request, *, policy_index: str):
         self._context = context
         self._backends = backends
-        sent = backend_headers(context, request, transfer=True)
-        self._listing_headers = {
-            **sent,
-            fields.BACKEND_RECORD_TYPE: OBJECT,
-            fields.BACKEND_SHARDS_KNOWN: "true",
-        }
-        self._held_headers = {
-            **sent,
-            fields.BACKEND_RECORD_TYPE: _HELD,
-            fields.BACKEND_STORAGE_POLICY_INDEX: policy_index,
-            fields.BACKEND_OVERRIDE_DELETED: "true",
-        }
+        self._policy_index = policy_index
+        self._sent = backend_headers(context, request, transfer=True)
 
     def listed_rows(self, container: str, query: str, limit: int) -> Responses | Finding:
         """Return the listings of a container that was never split; raises ``HTTPError`` 503."""
-        count, responses = self._request(container, self._listing_headers, query)
+        headers = {fields.BACKEND_RECORD_TYPE: OBJECT, fields.BACKEND_SHARDS_KNOWN: "true"}
+        count, responses = self._request(container, headers, query)
         found = []
         for response in responses:
             if response.status not in (200, 204):
@@ -217,12 +208,17 @@ class Primaries:
 
         Raises ``HTTPError`` 503.
         """
-        count, responses = self._request(container, self._held_headers, query)
+        headers = {
+            fields.BACKEND_RECORD_TYPE: _REPLICA_ROWS,
+            fields.BACKEND_STORAGE_POLICY_INDEX: self._policy_index,
+            fields.BACKEND_OVERRIDE_DELETED: "true",
+        }
+        count, responses = self._request(container, headers, query)
         held, is_peer = [], False
         for response in responses:
             if response.status == 404 and may_lack:
                 held.append(ReplicaRows((), ""))
-            elif response.headers.get(fields.BACKEND_RECORD_TYPE) == _HELD and response.status == 200:
+            elif response.headers.get(fields.BACKEND_RECORD_TYPE) == _REPLICA_ROWS and response.status == 200:
                 try:
                     held.append(parse_replica_rows(response.body))
                 except InvalidValue:
@@ -241,8 +237,8 @@ class Primaries:
         path = EntityPath(account, container)
         view = self._context.rings.container.view()
         part = view.partition_of(self._context.hasher.digest(path.account, path.container))
-        nodes = view.primaries(part)
-        requests = [self._backends.make_request(node, part, "GET", path, headers, query) for node in nodes]
+        nodes, sent = view.primaries(part), {**self._sent, **headers}
+        requests = [self._backends.make_request(node, part, "GET", path, sent, query) for node in nodes]
         responses = green.gather([partial(self._backends.request, request) for request in requests])
         return len(nodes), [response for response in responses if response is not None]
 

@@ -134,20 +134,18 @@ class ObjectController(Controller):
         newest = is_newest(request.headers)
         timeouts = self.backends.read_timeouts(planner.settings, newest=newest)
         plan = ReadPlan(request.method, path, location.part, headers, request.query, newest, timeouts)
-        if planner.settings.striping_memory:
-            nodes.reorder(self.context.rates.slow_last)
-        search = SourceSearch(self.backends, planner.settings, plan, nodes)
+        settings, rates = planner.settings, self.context.rates
+        if settings.striping_memory:
+            nodes.reorder(rates.slow_last)
+        search = SourceSearch(self.backends, settings, plan, nodes)
         found = search.find()
         if found is None:
             return search.failure()
         response = source_response(found[0])
         if not isinstance(response.body, bytes):
-            striped_body = make_striped_body(
-                self.backends, search.plan, nodes, found, planner.settings, self.context.rates
-            )
-            response.body = striped_body or ResumableBody(
-                self.backends, search.plan, nodes, found, self.context.streams
-            )
+            source = (self.backends, search.plan, nodes, found)
+            striped_body = make_striped_body(*source, settings, rates) if settings.striping_memory else None
+            response.body = striped_body or ResumableBody(*source, self.context.streams)
         return response
 
     # writing
@@ -197,8 +195,7 @@ class ObjectController(Controller):
         if "etag" in headers:
             headers["etag"] = unquote_etag(headers["etag"])
         location = self._locate_for_write(request, path, info)
-        headers = backend_headers(self.context, request, transfer=True)
-        attempts = write_attempts(self.context, headers, location)
+        attempts = write_attempts(self.context, request, location)
         return _with_policy(self._uploader.put(request, location, attempts), location)
 
     def handle_post(self, request: Request, path: EntityPath) -> Response:
@@ -213,8 +210,7 @@ class ObjectController(Controller):
         check_metadata(request.headers, "object", self.context.limits)
         _check_locks(request, info)
         location = self._locate_for_write(request, path, info)
-        headers = backend_headers(self.context, request, transfer=True)
-        attempts = write_attempts(self.context, headers, location)
+        attempts = write_attempts(self.context, request, location)
         if is_conditional(request.headers):
             planner = self.context.planner(location.policy.index)
             need = self.context.write_quorum(len(attempts))
@@ -271,13 +267,12 @@ class ObjectController(Controller):
             return info
         _check_locks(request, info)
         location = self._locate_for_write(request, path, info)
-        headers = backend_headers(self.context, request, transfer=True)
         planner = self.context.planner(location.policy.index)
         if IF_DELETE_AT in request.headers:
             nodes = list(planner.for_read(location.view, location.part, self.kind))
-            check_expiry_unchanged(self.backends, location, nodes, headers)
+            check_expiry_unchanged(self.backends, location, nodes, request.headers)
         _nodes, count = planner.for_delete(location.view, location.part)
-        attempts = write_attempts(self.context, headers, location, count)
+        attempts = write_attempts(self.context, request, location, count)
         if is_conditional(request.headers):
             need = self.context.write_quorum(count)
             attempts, responses = self._conditional_changer.change(

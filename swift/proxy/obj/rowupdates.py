@@ -23,6 +23,7 @@ from swift.cluster.transport import BackendResponse, NodeAddress, TransportError
 from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
+from swift.proxy.backend import backend_headers, hosts_and_devices
 from swift.proxy.context import ProxyContext
 from swift.proxy.obj.location import WriteLocation
 from swift.ring.device import Node
@@ -60,7 +61,7 @@ def spread_updates(
     for attempt, share in zip(attempts, shares, strict=True):
         if share:
             attempt[fields.CONTAINER_PARTITION] = str(containers.part)
-            attempt[fields.CONTAINER_HOST], attempt[fields.CONTAINER_DEVICE] = _hosts_and_devices(share)
+            attempt[fields.CONTAINER_HOST], attempt[fields.CONTAINER_DEVICE] = hosts_and_devices(share)
             attempt[fields.CONTAINER_ROOT_DB_STATE] = containers.db_state
     return attempts
 
@@ -98,17 +99,6 @@ def _same_host(one: Node, other: Node) -> bool:
     return one.ip == other.ip
 
 
-def _hosts_and_devices(nodes: Sequence[Node]) -> tuple[str, str]:
-    """Return hosts and devices as two lists in the form that object servers read."""
-    if len(nodes) == 1:
-        # The usual case.
-        return nodes[0].key.rpartition("/")[0], nodes[0].device
-    return (
-        ",".join([node.key.rpartition("/")[0] for node in nodes]),
-        ",".join([node.device for node in nodes]),
-    )
-
-
 def add_expiry(
     attempts: Sequence[HeaderMap], *, container: str, part: int, nodes: Sequence[Node], delete_at: str
 ) -> None:
@@ -123,7 +113,7 @@ def add_expiry(
         attempt[fields.DELETE_AT_CONTAINER] = container
         if share:
             attempt[fields.DELETE_AT_PARTITION] = str(part)
-            attempt[fields.DELETE_AT_HOST], attempt[fields.DELETE_AT_DEVICE] = _hosts_and_devices(share)
+            attempt[fields.DELETE_AT_HOST], attempt[fields.DELETE_AT_DEVICE] = hosts_and_devices(share)
 
 
 def mark_queue_cleaners(attempts: Sequence[HeaderMap]) -> None:
@@ -232,10 +222,14 @@ def ensure_row_majority(
 ) -> bool:
     """Return True if a majority of the primaries of one container has ``op`` (PUT or DELETE) of a row.
 
-    Our object servers report which container servers took the row (``X-Backend-Container-Told``); the others
-    get it from here. A strong listing shows every such row (decision 0017).
+    Our object servers report which container servers took the row (``X-Backend-Container-Servers``); the
+    others get it from here. A strong listing shows every such row (decision 0017).
     """
-    lists = [response.headers.get(fields.BACKEND_CONTAINER_TOLD, "") for response in responses]
+    lists = [
+        response.headers.get(name, "")
+        for response in responses
+        for name in (fields.BACKEND_CONTAINER_SERVERS, fields.FORMER_CONTAINER_SERVERS)
+    ]
     reported = {key for keys in lists for key in keys.split(",")}
     headers = _row_headers(context, request, location, row)
     own = EntityPath(location.path.account, location.path.container)
@@ -277,16 +271,13 @@ def _ensure_majority_of(
 
 
 def write_attempts(
-    context: ProxyContext,
-    headers: HeaderMap,
-    location: WriteLocation,
-    count: int | None = None,
+    context: ProxyContext, request: Request, location: WriteLocation, count: int | None = None
 ) -> list[HeaderMap]:
     """Return one set of headers per primary, with its share of container and queue updates.
 
     ``count`` is the number of nodes when it is not that of the primaries.
     """
-    path = location.path
+    path, headers = location.path, backend_headers(context, request, transfer=True)
     containers = context.rings.container.view()
     shard = location.shard
     target = shard or path
@@ -311,7 +302,7 @@ def write_attempts(
     )
     if location.is_strongly_listed:
         for attempt in attempts:
-            attempt[fields.BACKEND_REPORT_TOLD] = "true"
+            attempt[fields.BACKEND_REPORT_CONTAINER_SERVERS] = "true"
     mark_queue_cleaners(attempts)
     delete_at = headers.get("x-delete-at")
     if delete_at:

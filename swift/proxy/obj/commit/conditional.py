@@ -391,66 +391,51 @@ def check_early(
         raise VersionsDiffer(is_early=True)
 
 
-class ConditionalCommit:
-    """The end of one conditional change, whose data, if any, is on its way to ``targets``."""
+def commit_conditionally(
+    location: WriteLocation,
+    targets: Sequence[UploadTarget],
+    framing: MultipartFraming,
+    *,
+    writer: Timestamp,
+    early: Sequence[BackendResponse],
+    need: int,
+    grace_s: float,
+) -> list[BackendResponse]:
+    """Commit a change, whose data is on its way, when enough nodes reserve the object; return responses.
 
-    def __init__(
-        self,
-        location: WriteLocation,
-        targets: Sequence[UploadTarget],
-        framing: MultipartFraming,
-        *,
-        writer: Timestamp,
-        early: Sequence[BackendResponse],
-        need: int,
-        grace_s: float,
-    ):
-        self._location = location
-        self._targets = targets
-        self._early = early
-        self._need = need
-        self._grace_s = grace_s
-        alive = [target for target in targets if target.alive]
-        self._reservations = Reservations(alive, framing, writer, early)
+    These are 4xx if no node can store the change, because of what it is. Raises ``HTTPError`` 412 when the
+    condition does not hold, 404 when there is nothing to change, 503 when the outcome is unknown. Raises
+    ``NewerVersionKnown``, ``VersionsDiffer`` and ``TooFewNodes`` when nothing was changed.
+    """
+    reservations = Reservations([target for target in targets if target.alive], framing, writer, early)
+    try:
+        verdict = reservations.await_verdict(location.majority, need)
+        if verdict is UploadVerdict.OUTDATED:
+            raise NewerVersionKnown(newest_known([*early, *reservations.refusals]), is_early=False)
+        if verdict is UploadVerdict.DISAGREE:
+            raise VersionsDiffer(is_early=False)
+        if verdict is UploadVerdict.REFUSED:
+            raise HTTPError(_refusal_status([*early, *reservations.refusals]))
+        if verdict is not UploadVerdict.COMMIT:
+            raise TooFewNodes()
+        is_stored = reservations.commit_reserved(location.majority, need, grace_s)
+        if not is_stored and not reservations.is_rejected_by(need):
+            raise HTTPError(503)
+    finally:
+        reservations.abort()
+    return reservations.responses + reservations.refusals
 
-    def run(self) -> list[BackendResponse]:
-        """Commit when enough nodes reserve the object; return their responses.
 
-        These are 4xx if no node can store the change, because of what it is. Raises ``HTTPError`` 412 when
-        the condition does not hold, 404 when there is nothing to change, 503 when the outcome is unknown.
-        Raises ``NewerVersionKnown``, ``VersionsDiffer`` and ``TooFewNodes``
-        when nothing was changed.
-        """
-        reservations = self._reservations
-        try:
-            verdict = reservations.await_verdict(self._location.majority, self._need)
-            if verdict is UploadVerdict.OUTDATED:
-                raise NewerVersionKnown(newest_known([*self._early, *reservations.refusals]), is_early=False)
-            if verdict is UploadVerdict.DISAGREE:
-                raise VersionsDiffer(is_early=False)
-            if verdict is UploadVerdict.REFUSED:
-                raise HTTPError(self._refusal())
-            if verdict is not UploadVerdict.COMMIT:
-                raise TooFewNodes()
-            is_stored = reservations.commit_reserved(self._location.majority, self._need, self._grace_s)
-            if not is_stored and not reservations.is_rejected_by(self._need):
-                raise HTTPError(503)
-        finally:
-            reservations.abort()
-        return reservations.responses + reservations.refusals
-
-    def _refusal(self) -> int:
-        """Return the status with which a node refuses that knows the newest version, or that is the
-        peer's.
-        """
-        statuses = {
-            reservation.parse_predecessor(response.headers): response.status
-            for response in (*self._early, *self._reservations.refusals)
-            if response.status in REFUSALS
-        }
-        if None in statuses:
-            return statuses[None]
-        return statuses[max(version for version in statuses if version is not None)]
+def _refusal_status(responses: Sequence[BackendResponse]) -> int:
+    """Return the status with which a node refuses that knows the newest version, or that is the peer's."""
+    statuses = {
+        reservation.parse_predecessor(response.headers): response.status
+        for response in responses
+        if response.status in REFUSALS
+    }
+    if None in statuses:
+        return statuses[None]
+    return statuses[max(version for version in statuses if version is not None)]
 
 
 class ConditionalChanger:
@@ -471,7 +456,7 @@ class ConditionalChanger:
     ) -> tuple[list[HeaderMap], list[BackendResponse]]:
         """Apply the request's method on at least ``need`` nodes; return the attempts and the responses.
 
-        Raises ``HTTPError`` as ``ConditionalCommit.run``, and 501 where nodes cannot make a reservation.
+        Raises ``HTTPError`` as ``commit_conditionally``, and 501 where nodes cannot make a reservation.
         """
         return with_retries(
             request,
@@ -505,7 +490,7 @@ class ConditionalChanger:
                 target.can_reserve for target in targets
             ):
                 raise conditions_unsupported()
-            decision = ConditionalCommit(
+            return commit_conditionally(
                 location,
                 targets,
                 framing,
@@ -514,7 +499,6 @@ class ConditionalChanger:
                 need=need,
                 grace_s=self._context.settings.post_quorum_timeout,
             )
-            return decision.run()
         finally:
             for target in targets:
                 target.abandon()

@@ -251,7 +251,7 @@ def make_striped_body(
 ) -> StripedBody | None:
     """Return a striped body for a response; None when one node is as good."""
     response, node = source
-    if not settings.striping_memory or plan.method != "GET" or plan.newest or _version_of(response) is None:
+    if plan.method != "GET" or plan.newest or _version_of(response) is None:
         return None
     span = span_of(response)
     if span is None:

@@ -1,7 +1,7 @@
 """Uploads of replicated objects: every node gets the body as it comes (spec: proxy.md §11).
 
 ``write.put`` opens nodes, evaluates their responses and responds to the client, for all uploads alike. A
-``Coder`` frames the attempts and starts an ``Upload``, which moves one body: ``CopyCoder`` here,
+coder frames the attempts and starts an ``Upload``, which moves one body: ``CopyCoder`` here,
 ``write.ec.ArchiveCoder`` for erasure coded objects. Every piece goes to all nodes before the next one is
 read, or into their send queues (``write.queues``). A node that fails is dropped, and below a quorum the
 upload ends. The MD5 is computed here, in a thread beside the sending, for the nodes that accept it
@@ -52,37 +52,6 @@ class Upload(ABC):
         """Read the body and send every target its part, to the end of the first round.
 
         Raises ``HTTPError`` 413, 422, and 503 when too few targets are left; and body errors.
-        """
-
-
-class Coder(ABC):
-    """Starts uploads for one kind of policy."""
-
-    @abstractmethod
-    def framing(self, request: Request, *, is_conditional: bool) -> MultipartFraming | None:
-        """Return the framing of a streamed upload; None when its body is just the object."""
-
-    @abstractmethod
-    def frame(
-        self,
-        attempts: Sequence[HeaderMap],
-        location: WriteLocation,
-        framing: MultipartFraming | None,
-        length: int | None,
-    ) -> None:
-        """Set the headers of the body's framing; ``length`` is the object's, if it is known."""
-
-    @abstractmethod
-    def start(
-        self,
-        request: Request,
-        location: WriteLocation,
-        framing: MultipartFraming | None,
-        targets: Sequence[UploadTarget],
-        need: int,
-    ) -> Upload:
-        """Start an upload to these targets; with fewer than ``need`` it ends with 503, which may be raised
-        here.
         """
 
 
@@ -211,7 +180,6 @@ class CopyUpload(Upload):
         self._queues = queues
 
     def send(self) -> None:
-        """See ``Upload``."""
         fanout, framing = self._fanout, self._framing
         if framing is not None:
             fanout.send(framing.opening, self._targets, self._need)
@@ -224,7 +192,7 @@ class CopyUpload(Upload):
             target.finish(trailers=None if framing else trailers)
 
 
-class CopyCoder(Coder):
+class CopyCoder:
     """Every node gets the object itself; a second round only for conditions."""
 
     def __init__(self, context: ProxyContext):
@@ -232,7 +200,7 @@ class CopyCoder(Coder):
         self._fanout = BodyFanout(context.limits.max_file_size)
 
     def framing(self, request: Request, *, is_conditional: bool) -> MultipartFraming | None:
-        """See ``Coder``."""
+        """Return the framing of a streamed upload; None when its body is just the object."""
         if not is_conditional and not wants_footers(request):
             return None
         offers_etag = not is_small(request, self._context.settings.client_chunk_size)
@@ -245,7 +213,7 @@ class CopyCoder(Coder):
         framing: MultipartFraming | None,
         length: int | None,
     ) -> None:
-        """See ``Coder``."""
+        """Set the headers of the body's framing; ``length`` is the object's, if it is known."""
         sent = stream_headers(length) if framing is None else framing.headers(length)
         for headers in attempts:
             headers.update(sent)
@@ -258,7 +226,7 @@ class CopyCoder(Coder):
         targets: Sequence[UploadTarget],
         need: int,
     ) -> Upload:
-        """See ``Coder``."""
+        """Start an upload to these targets; with fewer than ``need`` it ends with 503."""
         length = request.body.length
         queues = make_send_queues(
             self._context, location, targets, need, length=length, unit=READ_BYTES, is_shared=True

@@ -36,7 +36,7 @@ from swift.proxy.obj.scheme import (
     Schemes,
     match_object_etag,
 )
-from swift.proxy.obj.write.copies import Coder, Upload
+from swift.proxy.obj.write.copies import Upload
 from swift.proxy.obj.write.queues import SendQueues, make_send_queues
 from swift.wire import etagtrailer
 
@@ -85,7 +85,6 @@ class ArchiveUpload(Upload):
     # the object
 
     def send(self) -> None:
-        """See ``Upload``."""
         body, segmenter, received = self._request.body, Segmenter(self._scheme.geometry.segment_size), 0
         while piece := body.read(min(self._chunk_bytes, segmenter.missing)):
             received += len(piece)
@@ -179,7 +178,7 @@ class ArchiveUpload(Upload):
         return {"etag": etag, **(etagtrailer.trailers(etag, sums) if sums else {})}
 
 
-class ArchiveCoder(Coder):
+class ArchiveCoder:
     """Every node gets a fragment archive, always in two rounds."""
 
     def __init__(self, context: ProxyContext, schemes: Schemes):
@@ -187,7 +186,6 @@ class ArchiveCoder(Coder):
         self._schemes = schemes
 
     def framing(self, request: Request, *, is_conditional: bool) -> MultipartFraming:
-        """See ``Coder``."""
         return MultipartFraming(
             commit=True,
             reserve=is_conditional,
@@ -201,7 +199,6 @@ class ArchiveCoder(Coder):
         framing: MultipartFraming | None,
         length: int | None,
     ) -> None:
-        """See ``Coder``."""
         assert framing is not None, "archives have footers"
         scheme = self._schemes.for_policy(location.policy)
         sent = framing.headers(None if length is None else scheme.archive_length(length))
@@ -219,7 +216,6 @@ class ArchiveCoder(Coder):
         targets: Sequence[UploadTarget],
         need: int,
     ) -> Upload:
-        """See ``Coder``."""
         assert framing is not None, "archives have footers"
         scheme, context = self._schemes.for_policy(location.policy), self._context
         assign_indexes(targets, scheme.ec.fragments, scheme.ec.duplication)

@@ -26,17 +26,16 @@ from swift.proxy.context import ProxyContext
 from swift.proxy.controller import Change, write_to_nodes
 from swift.proxy.obj.commit.conditional import (
     EARLY_REFUSALS,
-    ConditionalCommit,
     ReplicaRepair,
     RetryableFailure,
     check_early,
     check_reserving,
+    commit_conditionally,
     is_conditional,
     with_retries,
     with_unique_timestamp,
 )
 from swift.proxy.obj.commit.framing import (
-    MultipartFraming,
     buffer_body,
     footers_as_headers,
     footers_of,
@@ -47,7 +46,7 @@ from swift.proxy.obj.commit.phases import confirm
 from swift.proxy.obj.commit.targets import TargetOpener, UploadTarget, final_responses, open_targets
 from swift.proxy.obj.location import WriteLocation
 from swift.proxy.obj.rowupdates import ensure_row_majority, row_of_put, send_updates, unsent_updates
-from swift.proxy.obj.write.copies import Coder, CopyCoder
+from swift.proxy.obj.write.copies import CopyCoder
 from swift.proxy.obj.write.ec import ArchiveCoder
 from swift.proxy.results import early_refusal, put_response, with_clock_refusal
 from swift.telemetry.events import Event
@@ -141,7 +140,7 @@ class Uploader:
             send_updates(self._context, request, location, unsent, "PUT", row)
         return response
 
-    def _coder(self, location: WriteLocation) -> Coder:
+    def _coder(self, location: WriteLocation) -> CopyCoder | ArchiveCoder:
         return self._archives if location.policy.is_ec else self._copies
 
     def _nodes(self, location: WriteLocation) -> NodeIterator:
@@ -292,28 +291,17 @@ class Uploader:
                 upload = coder.start(request, location, framing, targets, need)
                 upload.send()
                 outcome.size, outcome.etag, outcome.footers = upload.size, upload.etag, upload.footers
-            outcome.responses = self._decide(request, location, targets, framing, early)
+            others = [response for response in early if response.status not in EARLY_REFUSALS]
+            outcome.responses = others + commit_conditionally(
+                location,
+                targets,
+                framing,
+                writer=request.timestamp,
+                early=early,
+                need=location.quorum,
+                grace_s=settings.post_quorum_timeout,
+            )
             return outcome
         finally:
             for target in targets:
                 target.abandon()
-
-    def _decide(
-        self,
-        request: Request,
-        location: WriteLocation,
-        targets: Sequence[UploadTarget],
-        framing: MultipartFraming,
-        early: Sequence[BackendResponse],
-    ) -> list[BackendResponse]:
-        decision = ConditionalCommit(
-            location,
-            targets,
-            framing,
-            writer=request.timestamp,
-            early=early,
-            need=location.quorum,
-            grace_s=self._context.settings.post_quorum_timeout,
-        )
-        others = [response for response in early if response.status not in EARLY_REFUSALS]
-        return [*others, *decision.run()]

@@ -11,12 +11,12 @@ from swift.cluster.transport import BackendResponse
 from swift.http import fields
 from swift.http.response import HTTPError
 from swift.proxy.obj.commit.conditional import (
-    ConditionalCommit,
     NewerVersionKnown,
     TooFewNodes,
     VersionsDiffer,
     check_early,
     check_reserving,
+    commit_conditionally,
     is_conditional,
 )
 from swift.proxy.obj.commit.framing import MultipartFraming
@@ -147,11 +147,11 @@ def decide(*talks, early=()):
     for number, talk in enumerate(talks):
         talk.continue_headers = {reservation.OFFER: "yes"}
         taking.append(UploadTarget(make_node(number), talk, {}, StubCluster()))
-    made = ConditionalCommit(
-        TARGET, taking, documents, writer=Timestamp(10), early=early, need=NEED, grace_s=1.0
-    )
     try:
-        result = sorted(answer.status for answer in made.run())
+        made = commit_conditionally(
+            TARGET, taking, documents, writer=Timestamp(10), early=early, need=NEED, grace_s=1.0
+        )
+        result = sorted(answer.status for answer in made)
     except HTTPError as error:
         result = error.response.status
     except (NewerVersionKnown, VersionsDiffer, TooFewNodes) as error:
