@@ -232,6 +232,41 @@ class ObservedBench(FileBench):
         return ObservedStore(super().make(reserve), Registry())
 
 
+class Recalling(ForwardingStore):
+    """An engine as handles use it: memory is asked first."""
+
+    def __init__(self, inner):
+        super().__init__(inner)
+        self.devices = inner.devices
+
+    def stat(self, key, options):
+        return self.try_stat(key, options) or super().stat(key, options)
+
+    def try_stat(self, key, options):
+        return self.inner.try_stat(key, options)
+
+    def open(self, key, options):
+        return self.inner.try_open(key, options) or super().open(key, options)
+
+    def draft(self, key, size, *, etag_follows=False):
+        made = self.inner.try_draft(key, size, etag_follows=etag_follows)
+        return made or super().draft(key, size, etag_follows=etag_follows)
+
+    def edit(self, key, options, *, create, is_new=False, next_part_power=None):
+        edit = self.inner.try_edit(key, options, create=create, next_part_power=next_part_power)
+        return edit or super().edit(key, options, create=create, next_part_power=next_part_power)
+
+
+class RecallingBench(PackedBench):
+    """The packed engine, of which memory is asked first."""
+
+    def make(self, reserve=None):
+        store = super().make(reserve)
+        # Not every filesystem tells what is in memory.
+        store.core.disk.read_cached = lambda fd, size, at: os.pread(fd, size, at)
+        return Recalling(store)
+
+
 class TierBench(FileBench):
     """The filesystem engine with the cache tier; every class is on in one mode as far as it may be."""
 
@@ -260,6 +295,7 @@ BENCHES = [
     FileBench,
     PackedBench,
     PackedFilesBench,
+    RecallingBench,
     MemoryBench,
     WrappedBench,
     ObservedBench,
@@ -269,6 +305,7 @@ NAMES = [
     "files",
     "packed",
     "packed-files",
+    "packed-in-memory",
     "memory",
     "wrapped",
     "observed",

@@ -59,6 +59,8 @@ class PackedEdit:
     ) -> None:
         """Store a body that is in memory."""
         assert isinstance(draft, PackedDraft)
+        if draft.file is not None:
+            raise ValueError("a body in a file takes the edit of a call that may block")
         header = self._data_header(timestamp, fragment)
         self._change(Record(header, encode_metadata(metadata), draft.body), cleans=self._cleans_at_put)
 
