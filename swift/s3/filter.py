@@ -7,6 +7,8 @@ of the pipeline.
 
 from __future__ import annotations
 
+from functools import partial
+
 from swift.base.errors import ConfigError
 from swift.compose import Services
 from swift.http.request import Request
@@ -38,7 +40,7 @@ from swift.s3.core.payload import validate_body_headers
 from swift.s3.core.router import route
 from swift.s3.core.settings import S3Settings
 from swift.s3.policy.authorize import authorize
-from swift.s3.steps import STEPS, Exchange, Gateway, Proceed, Step
+from swift.s3.steps import STEPS, Exchange, Gateway, Proceed
 from swift.telemetry.inforegistry import InfoRegistry
 from swift.telemetry.telemetry import Telemetry
 
@@ -65,16 +67,11 @@ class S3Api(Filter):
         )
         self._serve: Proceed = _serve_operation
         for step in reversed(STEPS):
-            self._serve = _before(step, self._serve)
+            self._serve = partial(step, proceed=self._serve)
 
     def handle(self, request: Request) -> Response:
         """Respond to an S3 request; pass all other requests on."""
         return self._serve(Exchange(self._gateway, request))
-
-
-def _before(step: Step, proceed: Proceed) -> Proceed:
-    """Return the steps that begin with ``step``."""
-    return lambda exchange: step(exchange, proceed)
 
 
 def _serve_operation(exchange: Exchange) -> Response:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from swift.gateway.subrequest import drained
 from swift.http import environkeys
@@ -135,7 +136,13 @@ class Exchange:
 
 #: The rest of the steps.
 Proceed = Callable[[Exchange], Response]
-Step = Callable[[Exchange, Proceed], Response]
+
+
+class Step(Protocol):
+    """Responds to an exchange, or calls the rest of the steps."""
+
+    def __call__(self, exchange: Exchange, proceed: Proceed) -> Response:
+        """Return the response; raise ``S3Error``, ``HTTPError`` and ``BodyError`` below ``render_errors``."""
 
 
 # --- requests of others -------------------------------------------------------------------------------

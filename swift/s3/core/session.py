@@ -120,7 +120,7 @@ class Session:
     @property
     def account(self) -> str:
         """The name of the account; empty if it is the caller's own and not known yet."""
-        return self.named_account or self.own_account
+        return self.path_account or self.identity.account or self.named_account
 
     @property
     def is_anonymous(self) -> bool:
