@@ -19,6 +19,18 @@ class Run(Protocol):
         """Return the result of ``function(*args)``."""
 
 
+class Attempt(Protocol):
+    """Makes a call that answers from memory, or returns None: ``attempt(function, *args)``."""
+
+    def __call__(self, function: Callable[[Unpack[Ts]], T | None], /, *args: *Ts) -> T | None:
+        """Return the result of ``function(*args)``; None if it has none, or while calls take too long."""
+
+
+def never(_function: Callable[[Unpack[Ts]], T | None], *_args: *Ts) -> T | None:
+    """Return None: the ``Attempt`` of what memory never answers."""
+    return None
+
+
 def run_inline(function: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
     """Return the ``Run`` of what waits for nothing."""
     return function(*args)

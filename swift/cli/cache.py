@@ -23,6 +23,7 @@ from swift.config.files import parser_of
 from swift.platform.devices import Devices
 from swift.platform.disk import Disk
 from swift.platform.durable import replace_file
+from swift.platform.sharedstate import reports_in
 from swift.store.api import Location, ReadOptions
 from swift.store.lmdbindex import IndexFailed
 from swift.store.metadata import BadMetadata, decode_metadata
@@ -34,7 +35,6 @@ from swift.store.tier.entry import Snapshot
 from swift.store.tier.policy import CLASSES, MODES, Refused, check_mode
 from swift.store.tier.scrub import TierScrub
 from swift.store.tier.settings import TierSettings, option_of
-from swift.store.tier.shared import reports_in
 from swift.store.tier.tier import CONTROL_FILE, CacheTier, TierDependencies
 
 NAME = "swift-cache"

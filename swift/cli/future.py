@@ -38,7 +38,6 @@ from swift.store.layout import UnexpectedName, is_suffix, parse_name
 from swift.store.metadata import decode_metadata, read_metadata
 from swift.store.packed.device import DIRECTORY as PACKED
 from swift.store.packed.entry import Entry
-from swift.store.packed.objects import HEAD_BYTES, Reader
 from swift.store.packed.place import Place
 from swift.store.packed.quarantine import quarantine as move_packed
 from swift.store.reader import ANY_NAME
@@ -189,7 +188,7 @@ class FutureStates:
                 directory = place.path(partition).directory
                 name = self._record_name(place, ahead)
                 if change:
-                    with place.device.locks.hold(place.lock):
+                    with place.device.holding(place.lock):
                         ahead = [entry for entry in place.entries() if entry.timestamp > self._limit]
                         if ahead:
                             move_packed(place, ahead, f"dated {newest.isoformat}, ahead of the clock")
@@ -197,7 +196,7 @@ class FutureStates:
 
     def _record_name(self, place: Place, entries: Sequence[Entry]) -> str:
         """Return the object's name as its records or files have it; empty if none can be read."""
-        reader = Reader(place.core, place.device)
+        reader = place.reader()
         for entry in entries:
             if entry.external:
                 directory = place.path(place.partition).directory
@@ -205,7 +204,7 @@ class FutureStates:
                     return name
                 continue
             try:
-                record = reader.record(entry, place.hash, HEAD_BYTES)
+                record = reader.record(entry)
                 return decode_metadata(record.metadata).get("name", "")
             except (SwiftError, OSError):
                 continue

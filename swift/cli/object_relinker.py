@@ -39,7 +39,6 @@ from swift.runtime.service.services import SWIFT_DIR
 from swift.store.api import Location, ObjectStore
 from swift.store.lmdbindex import IndexFailed
 from swift.store.packed.conf import packed_settings_of
-from swift.store.packed.engine import PackedStore
 from swift.store.packed.relink import PackedSplitter
 from swift.store.packed.settings import PackedSettings
 from swift.store.registry import EngineParts, file_store, is_packed, load_factory, packed_store
@@ -213,9 +212,7 @@ class DeviceRelinker:
             packed=packed or PackedSettings(),
         )
         self._files = file_store(parts_of_engines)
-        packed_engine = packed_store(parts_of_engines)
-        assert isinstance(packed_engine, PackedStore)
-        self._packed = packed_engine
+        self._packed = packed_store(parts_of_engines)
         shared = None if tier is None else make_tier(tier, disk=self._files.core.disk, notice=log.warning)
         if shared is not None:
             attach(self._files.core, shared)

@@ -247,7 +247,7 @@ class Quarantine:
                 "with --config"
             )
         if self._packed is None:
-            store = packed_store(
+            self._packed = packed_store(
                 EngineParts(
                     devices=self.devices,
                     hasher=self.cluster.config.hasher,
@@ -257,8 +257,6 @@ class Quarantine:
                     packed=self._packed_settings,
                 )
             )
-            assert isinstance(store, PackedStore)
-            self._packed = store
         return self._packed.devices
 
     def _warn(self, text: str) -> None:
@@ -340,7 +338,7 @@ class Quarantine:
     def _add_packed(self, location: Location, reason: str) -> str:
         key = ObjectKey(location.device, location.partition, location.policy, ANY_NAME, location.hash)
         place = self.packed_devices(location.policy).place(key)
-        with place.device.locks.hold(place.lock):
+        with place.device.holding(place.lock):
             entries = place.entries()
             if not entries:
                 raise QuarantineRefused(f"{location.hash} is not in partition {location.partition}")

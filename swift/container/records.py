@@ -25,8 +25,8 @@ from swift.http.response import HTTPError
 
 OBJECT = "object"
 SHARD = "shard"
-#: Everything that is known of names (ours; ``container.held``).
-HELD = "held"
+#: Everything that a replica knows of names, deletions included (ours). Until 0.4 also ``held``, of 0.2.
+REPLICA_ROWS = ("replica-rows", "held")
 AUTO = "auto"
 FULL = "full"
 NAMESPACE = "namespace"

@@ -448,9 +448,9 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
             rows, extra = records.shard_rows(request, broker, info)
             headers.update(extra)
             body = records.render(shape, rows, target.path.container or "")
-        elif wanted == records.HELD:
+        elif wanted in records.REPLICA_ROWS:
             shape, body = ListingFormat.JSON, held_document(broker, query, self._policy_shown(request, info))
-            headers[fields.BACKEND_RECORD_TYPE] = records.HELD
+            headers[fields.BACKEND_RECORD_TYPE] = wanted
         else:
             policy_index = self._policy_shown(request, info)
             columns = ("name",) if shape is ListingFormat.PLAIN else LISTED

@@ -28,7 +28,7 @@ def is_synced(info: ContainerFacts) -> bool:
 def keep_link(broker: ContainerBroker, info: ContainerFacts) -> None:
     """Make the link of a container that is to be copied, remove that of another; raises OSError."""
     if "X-Container-Sync-To" in info.metadata:
-        broker.on_disk(_keep, broker.place, broker.newest.path if is_synced(info) else None)
+        broker.call(_keep, broker.place, broker.newest.path if is_synced(info) else None)
 
 
 def _keep(disk: Disk, place: DatabasePath, target: str | None) -> None:

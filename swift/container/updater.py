@@ -183,7 +183,7 @@ class ContainerUpdaterPass(DatabasePassBase):
 
     def _quarantine(self, broker: ContainerBroker) -> None:
         """Quarantine a container without account: it can never be listed."""
-        moved = broker.on_disk(quarantine, broker.place, "no account replicas exist")
+        moved = broker.call(quarantine, broker.place, "no account replicas exist")
         self._counters.add("quarantines")
         self._log.error(f"{broker.own_name}: no account replicas exist; its database was moved to {moved}")
 

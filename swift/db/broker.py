@@ -320,11 +320,11 @@ class Broker:
     def make_file(self, build: Callable[[sqlite3.Connection], None], *, epoch: str | None = None) -> bool:
         """Make a database file and ``refresh``; False when one of that epoch was there already."""
         create = partial(files.create, epoch=epoch, trace=self.engine.trace)
-        made = self.on_disk(create, self.place, build)
+        made = self.call(create, self.place, build)
         self.refresh()
         return made
 
-    def on_disk(self, work: Callable[[Disk, Unpack[Ts]], T], *args: *Ts) -> T:
+    def call(self, work: Callable[[Disk, Unpack[Ts]], T], *args: *Ts) -> T:
         """Run a function of the disk where this broker's own calls run."""
         return self._run(work, self.engine.disk, *args)
 

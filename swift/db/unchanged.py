@@ -104,7 +104,7 @@ class UnchangedDatabases:
 
     def scan(self, device_path: str, kind: str, partitions: Sequence[str], now_ns: int) -> Scan:
         """Scan the databases of some partitions; ``now_ns`` is Unix time."""
-        return self._disk.place(self._scan, device_path, kind, partitions, now_ns)
+        return self._disk.call(self._scan, device_path, kind, partitions, now_ns)
 
     def _scan(self, disk: Disk, device_path: str, kind: str, partitions: Sequence[str], now_ns: int) -> Scan:
         found = Scan([], [], [], [])
@@ -163,7 +163,7 @@ class UnchangedDatabases:
     def due(self, place: DatabasePath, now_ns: int) -> DueDatabase | None:
         """Return a database that changed, None if it is unchanged; does not defer busy ones."""
         try:
-            mark, key = self._disk.place(self._mark, place, now_ns), bytes.fromhex(place.name_hash)
+            mark, key = self._disk.call(self._mark, place, now_ns), bytes.fromhex(place.name_hash)
         except OSError:
             return DueDatabase(place, None)
         if mark is None or self._known.get(key) != mark:
@@ -173,7 +173,7 @@ class UnchangedDatabases:
 
     def mark_unchanged(self, unit: DueDatabase, now_ns: int) -> None:
         """Record that processing left the database in order, unless it changed meanwhile."""
-        if unit.mark is not None and self._disk.place(self._mark, unit.place, now_ns) == unit.mark:
+        if unit.mark is not None and self._disk.call(self._mark, unit.place, now_ns) == unit.mark:
             self._seen[bytes.fromhex(unit.place.name_hash)] = unit.mark
 
     def missing_partitions(
@@ -183,7 +183,7 @@ class UnchangedDatabases:
 
         To be asked when all were seen, before ``end``. Raises OSError.
         """
-        return self._disk.place(self._missing_partitions, device_path, kind, partition_of)
+        return self._disk.call(self._missing_partitions, device_path, kind, partition_of)
 
     def _missing_partitions(
         self, disk: Disk, device_path: str, kind: str, partition_of: Callable[[bytes], int]

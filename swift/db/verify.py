@@ -85,7 +85,7 @@ def quarantine_and_log(
     ``note`` counts an error of the device that prevents it.
     """
     try:
-        moved = disk.place(quarantine_broken, place, error)
+        moved = disk.call(quarantine_broken, place, error)
     except (SwiftError, OSError) as failure:
         note(failure)
         tell(f"{error}; cannot be quarantined: {failure}")

@@ -103,11 +103,11 @@ class DatabaseAuditPass(DatabasePassBase):
         """Audit one database."""
         started_s = self._pass_context.clock.monotonic()
         try:
-            found = self._disk.place(_inodes, unit)
+            found = self._disk.call(_inodes, unit)
             try:
                 problems = self._problems(unit)
             except DatabaseBroken as error:
-                self._disk.place(self._quarantine, unit, found, error)
+                self._disk.call(self._quarantine, unit, found, error)
                 return
         except (DatabaseMissing, FileNotFoundError):
             # It was removed or replaced while we looked; the next pass sees what is there.

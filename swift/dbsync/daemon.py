@@ -164,7 +164,7 @@ class ReplicationPass(DatabasePassBase):
         if device_path is None:
             return
         before_s = task.context.clock.time() - task.settings.reclaim_age
-        self._disk.place(handoffs.clean_temporary, f"{device_path}/tmp", before_s)
+        self._disk.call(handoffs.clean_temporary, f"{device_path}/tmp", before_s)
         if task.settings.handoffs_only:
             self._log.warning("handoffs_only is on: only handoffs are replicated; turn it off soon")
         view = task.ring.view()
@@ -178,7 +178,7 @@ class ReplicationPass(DatabasePassBase):
         ):
             scan = self._changed_databases(self._unchanged, device_path, kind, some)
             for directory in scan.empty:
-                self._disk.place(handoffs.remove_empty, directory, self._pass_context.clock.time())
+                self._disk.call(handoffs.remove_empty, directory, self._pass_context.clock.time())
             for place in (*(due.place for due in scan.due), *scan.busy):
                 if not self._is_own(view, place.partition):
                     copies.add_unit(place.directory, is_misplaced=True)

@@ -140,7 +140,7 @@ class DeviceReplication:
         reclaim_age, place = self._replication.settings.reclaim_age, replica.broker.place
         reclaim(replica.broker, replica.old, now, reclaim_age)
         before_s = now.seconds - reclaim_age
-        self._disk.place(remove_temporary, place.directory, ".tmp", before_s)
+        self._disk.call(remove_temporary, place.directory, ".tmp", before_s)
 
     def _own_index(self, view: RingView, primaries: Sequence[Node]) -> int | None:
         """Return this device's index among the primaries, None for a handoff."""

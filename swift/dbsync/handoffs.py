@@ -39,7 +39,7 @@ def remove(broker: Broker, may_go: Callable[[sqlite3.Connection], bool]) -> bool
     if not broker.alone(work):
         return False
     broker.close()
-    broker.on_disk(_clean_up, away, place.directory)
+    broker.call(_clean_up, away, place.directory)
     return True
 
 

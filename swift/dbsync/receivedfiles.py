@@ -41,7 +41,7 @@ class ReceivedFiles:
 
     def prepare(self) -> None:
         """Make the directory, into which rsync writes; raises OSError."""
-        self._disk.place(self._prepare)
+        self._disk.call(self._prepare)
 
     def _prepare(self, disk: Disk) -> None:
         make_directories(disk, self.directory, below=self._place.device_path)
@@ -62,16 +62,16 @@ class ReceivedFiles:
         """Return a file that becomes the arrival of that sender when it is finished; raises OSError."""
         self.prepare()
         return DatabaseUpload(
-            self._disk, self._disk.place(open_temporary, self.directory), self.path(remote_id)
+            self._disk, self._disk.call(open_temporary, self.directory), self.path(remote_id)
         )
 
     def open(self, replica: Replica, remote_id: str, hash_of: HashOf) -> ReceivedDatabase:
         """Open what arrived; see ``ReceivedDatabase``."""
-        return self._disk.place(ReceivedDatabase, self.path(remote_id), replica, self._place, hash_of)
+        return self._disk.call(ReceivedDatabase, self.path(remote_id), replica, self._place, hash_of)
 
     def catch_up(self, received: ReceivedDatabase, path: str) -> None:
         """Bring an open arrival nearer to the database at ``path``, which others may go on changing."""
-        self._disk.place(received.catch_up, path)
+        self._disk.call(received.catch_up, path)
 
     def install(self, replica: Replica, remote_id: str, file_name: str | None, hash_of: HashOf) -> bool:
         """Make the arrived file the database of this place; False when there is one, or nothing arrived.
@@ -83,7 +83,7 @@ class ReceivedFiles:
         epoch = epoch_in(self._place, file_name)
         if not self.has(remote_id):
             return False
-        return self._disk.place(self._install, replica, remote_id, epoch, hash_of)
+        return self._disk.call(self._install, replica, remote_id, epoch, hash_of)
 
     def _install(
         self, disk: Disk, replica: Replica, remote_id: str, epoch: str | None, hash_of: HashOf
@@ -115,7 +115,7 @@ class DatabaseUpload:
 
     def write(self, piece: bytes) -> None:
         """Add bytes; raises OSError."""
-        self._disk.place(write_all, self._file.fd, piece)
+        self._disk.call(write_all, self._file.fd, piece)
 
     def finish(self) -> None:
         """Name the file without a sync: the code that adopts it syncs it. Raises OSError."""

@@ -104,7 +104,7 @@ class Receiver:
         for partition in lost:
             context.partitions.check(partition, self._app.server_type)
         disk = self._disk_at(device)
-        response = _json(disk.place(missingdatabases.touch, device_path, self._app.directory, lost))
+        response = _json(disk.call(missingdatabases.touch, device_path, self._app.directory, lost))
         response.headers[fields.BACKEND_LOST_PARTITIONS] = "true"
         return response
 
@@ -120,7 +120,7 @@ class Receiver:
         cache = self._app.brokers
         broker = cache.peek(place)
         if broker is None:
-            names = self._disk_at(place.device).place(self._names_at, place)
+            names = self._disk_at(place.device).call(self._names_at, place)
             if names is None:
                 return None
             broker = cache.get(place, *names)

@@ -135,14 +135,14 @@ class RemoteDatabase:
             "user-agent": direct.agent,
             fields.BACKEND_DATABASE_UPLOAD: remote_name,
         }
-        fd = disk.place(_opened, path)
+        fd = disk.call(_opened, path)
         try:
-            pieces = iter(lambda: disk.place(_read, fd), b"")
+            pieces = iter(lambda: disk.call(_read, fd), b"")
             reply = direct.stream(self._address, "REPLICATE", self._path, headers, pieces)
         except TransportError as error:
             raise NodeFailed(str(error))
         finally:
-            disk.place(_close, fd)
+            disk.call(_close, fd)
         if reply.status != 204:
             raise NodeFailed(f"an upload failed with {reply.status} {reply.reason}")
 

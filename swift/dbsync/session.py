@@ -164,11 +164,11 @@ class ReplicationSession:
     def _send_whole(self, operation: str, info: JsonObject) -> BackendResponse:
         broker = self._replica.broker
         path = broker.newest.path
-        copy = broker.on_disk(snapshot, broker.place, path)
+        copy = broker.call(snapshot, broker.place, path)
         try:
             worth_s = self._remote.bring(copy, info["id"])
         finally:
-            broker.on_disk(files.remove_if_there, copy)
+            broker.call(files.remove_if_there, copy)
         if operation == protocol.RSYNC_THEN_MERGE:
             worth_s += info["max_row"] / protocol.MERGED_ROWS_PER_SECOND
         return self._remote.say(operation, info["id"], os.path.basename(path), more_time_s=worth_s)

@@ -429,17 +429,29 @@ BACKEND_CLEAN_EXPIRING_QUEUE = _declare_header(
     _TO_NODE,
     "True if this node removes the object's old entry of the expirer's queue.",
 )
-BACKEND_REPORT_TOLD = _declare_header(
-    "x-backend-report-told",
+BACKEND_REPORT_CONTAINER_SERVERS = _declare_header(
+    "x-backend-report-container-servers",
     _FLAG,
     _TO_NODE,
     "Requests the list of container servers that have the row of a write (ours).",
 )
-BACKEND_CONTAINER_TOLD = _declare_header(
-    "x-backend-container-told",
+BACKEND_CONTAINER_SERVERS = _declare_header(
+    "x-backend-container-servers",
     _LIST,
     _FROM_NODE,
     "Container servers that have the row of this write, as address:port/device (ours).",
+)
+FORMER_REPORT_CONTAINER_SERVERS = _declare_header(
+    "x-backend-report-told",
+    _FLAG,
+    _TO_NODE,
+    "X-Backend-Report-Container-Servers of proxies of 0.2; understood until 0.4 (ours).",
+)
+FORMER_CONTAINER_SERVERS = _declare_header(
+    "x-backend-container-told",
+    _LIST,
+    _FROM_NODE,
+    "X-Backend-Container-Servers of object servers of 0.2; understood until 0.4 (ours).",
 )
 BACKEND_NEXT_PART_POWER = _declare_header(
     "x-backend-next-part-power", _NUMBER, _TO_NODE, "The partition power that the ring is changing to."
@@ -592,7 +604,10 @@ BACKEND_SHARDS_KNOWN = _declare_header(
     "x-backend-shards-known", _FLAG, _BOTH_WAYS, "True if a container has or had shards (ours)."
 )
 BACKEND_RECORD_TYPE = _declare_header(
-    "x-backend-record-type", _TEXT, _BOTH_WAYS, "Rows of a listing: object, shard, auto or (ours) held."
+    "x-backend-record-type",
+    _TEXT,
+    _BOTH_WAYS,
+    "Rows of a listing: object, shard, auto or (ours) replica-rows.",
 )
 BACKEND_RECORD_SHARD_FORMAT = _declare_header(
     "x-backend-record-shard-format", _TEXT, _BOTH_WAYS, "Whole shard ranges or only their names."

@@ -22,8 +22,7 @@ from swift.runtime.declaration import Daemon, DaemonParts
 from swift.runtime.devicetask import DevicePassBase, DeviceTask
 from swift.runtime.selection import Selection
 from swift.store.errors import Damaged
-from swift.store.handle import SpaceHandle
-from swift.store.packed.space import SpaceUse, VolumeSpace
+from swift.store.packed.space import SpaceHandle, SpaceUse, VolumeSpace
 from swift.store.registry import StoreRegistry, is_packed
 from swift.telemetry.metrics import GaugeMetric
 

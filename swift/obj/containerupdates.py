@@ -32,7 +32,7 @@ from swift.policy.policy import Policy
 from swift.runtime.backendapp import BackendContext
 from swift.store.api import AsyncUpdate, ObjectKey, ObjectState, ObjectStore
 from swift.store.calls import Effort
-from swift.store.handle import StoreHandle, as_call
+from swift.store.handle import StoreHandle
 from swift.store.metadata import Metadata
 from swift.telemetry.repeatederrors import RepeatedErrorLog
 
@@ -45,6 +45,12 @@ StoreAt = Callable[[Policy, str], StoreHandle]
 #: Attempts to save an update whose directory vanishes.
 SAVE_TRIES = 5
 _EMPTY_MD5 = "d41d8cd98f00b204e9800998ecf8427e"
+
+#: Header that requests the list of container servers with the row → header with the list.
+_REPORTS = (
+    (fields.BACKEND_REPORT_CONTAINER_SERVERS, fields.BACKEND_CONTAINER_SERVERS),
+    (fields.FORMER_REPORT_CONTAINER_SERVERS, fields.FORMER_CONTAINER_SERVERS),
+)
 
 
 class Update(NamedTuple):
@@ -305,9 +311,10 @@ class UpdateSender:
                 break
         if lost:
             raise lost[0]
-        if fields.BACKEND_REPORT_TOLD not in request.headers:
-            return {}
-        return {fields.BACKEND_CONTAINER_TOLD: ",".join(accepted)}
+        for wanted, header in _REPORTS:
+            if wanted in request.headers:
+                return {header: ",".join(accepted)}
+        return {}
 
     def _deliver(
         self,
@@ -389,10 +396,10 @@ class UpdateSender:
         record = AsyncUpdate(
             update.op, update.path, headers, update.db_state, redirect or update.container_path
         )
-        _save_record(self._store_at(key.policy, key.device), key, record, update.timestamp)
+        store = self._store_at(key.policy, key.device)
+        store.call(Effort.SHORT, _save_record, key, record, update.timestamp)
 
 
-@as_call(Effort.SHORT)
 def _save_record(engine: ObjectStore, key: ObjectKey, record: AsyncUpdate, timestamp: Timestamp) -> None:
     """Save; again when the object updater removed the emptied directory in the midst of it."""
     for _ in range(SAVE_TRIES - 1):

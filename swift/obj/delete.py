@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 from swift.base.timestamp import Timestamp
 from swift.http.request import Request
 from swift.http.response import HTTPError
 from swift.obj.request import Check, Guard, check_removal, guard_of, next_part_power_of
-from swift.store.api import ABSENT, DELETED, EXPIRED, LIVE, ObjectKey, ObjectState, ObjectStore, ReadOptions
-from swift.store.calls import Effort
-from swift.store.handle import as_call
+from swift.store.api import ABSENT, DELETED, EXPIRED, LIVE, Edit, ObjectKey, ObjectState, ReadOptions
+from swift.store.handle import StoreHandle
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,22 +102,18 @@ def decide_delete(state: ObjectState, plan: DeletePlan) -> DeleteVerdict:
     return DeleteVerdict(404 if state.kind == DELETED else 204, tombstone=True)
 
 
-def apply_delete(
-    engine: ObjectStore,
-    key: ObjectKey,
-    options: ReadOptions,
-    plan: DeletePlan,
-    check_state: Check | None = None,
-) -> DeleteResult:
+def apply_delete(plan: DeletePlan, edit: Edit, check_state: Check | None = None) -> DeleteResult:
     """Decide and write while the object is held; ``check_state`` may object by raising."""
-    with engine.edit(key, options, create=True, next_part_power=plan.next_part_power) as edit:
-        if check_state is not None:
-            check_state(edit.state)
-        verdict = decide_delete(edit.state, plan)
-        if verdict.tombstone:
-            check_removal(edit.state, plan.guard)
-            edit.delete(plan.timestamp)
-        return DeleteResult(verdict, edit.state)
+    if check_state is not None:
+        check_state(edit.state)
+    verdict = decide_delete(edit.state, plan)
+    if verdict.tombstone:
+        check_removal(edit.state, plan.guard)
+        edit.delete(plan.timestamp)
+    return DeleteResult(verdict, edit.state)
 
 
-store_delete = as_call(Effort.CHANGE)(apply_delete)
+def store_delete(store: StoreHandle, key: ObjectKey, options: ReadOptions, plan: DeletePlan) -> DeleteResult:
+    """Decide and write in one call; raises ``HTTPError`` and what engines raise."""
+    work = partial(apply_delete, plan)
+    return store.change(key, options, work, create=True, next_part_power=plan.next_part_power)

@@ -7,6 +7,7 @@ the object is held.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from swift.base.limits import Limits
 from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
@@ -26,9 +27,8 @@ from swift.obj.request import (
     parse_delete_at,
     with_delete_at,
 )
-from swift.store.api import LIVE, ObjectKey, ObjectState, ObjectStore, ReadOptions
-from swift.store.calls import Effort
-from swift.store.handle import as_call
+from swift.store.api import LIVE, Edit, ObjectKey, ObjectState, ReadOptions
+from swift.store.handle import StoreHandle
 from swift.store.metadata import Metadata
 
 
@@ -119,20 +119,16 @@ def decide_post(state: ObjectState, plan: PostPlan, key: ObjectKey) -> PostChang
     return PostChange(timestamp, stored_at, metadata, content_type, ctype_timestamp)
 
 
-def apply_post(
-    engine: ObjectStore,
-    key: ObjectKey,
-    options: ReadOptions,
-    plan: PostPlan,
-    check_state: Check | None = None,
-) -> PostResult:
+def apply_post(key: ObjectKey, plan: PostPlan, edit: Edit, check_state: Check | None = None) -> PostResult:
     """Decide and write while the object is held; ``check_state`` may object by raising."""
-    with engine.edit(key, options, create=False, next_part_power=plan.next_part_power) as edit:
-        if check_state is not None:
-            check_state(edit.state)
-        change = decide_post(edit.state, plan, key)
-        edit.post(change.timestamp, change.stored_ctype_timestamp, change.metadata)
-        return PostResult(change, edit.state)
+    if check_state is not None:
+        check_state(edit.state)
+    change = decide_post(edit.state, plan, key)
+    edit.post(change.timestamp, change.stored_ctype_timestamp, change.metadata)
+    return PostResult(change, edit.state)
 
 
-store_post = as_call(Effort.CHANGE)(apply_post)
+def store_post(store: StoreHandle, key: ObjectKey, options: ReadOptions, plan: PostPlan) -> PostResult:
+    """Decide and write in one call; raises ``HTTPError`` and what engines raise."""
+    work = partial(apply_post, key, plan)
+    return store.change(key, options, work, create=False, next_part_power=plan.next_part_power)

@@ -9,7 +9,7 @@ decided upon again when the object is held.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import md5
 from typing import NoReturn
 
@@ -35,11 +35,10 @@ from swift.obj.request import (
     parse_delete_at,
     with_delete_at,
 )
-from swift.platform.waiting import WouldBlock
 from swift.store.api import Draft, Edit, ObjectKey, ObjectState, ObjectStore, ReadOptions
 from swift.store.calls import Effort
 from swift.store.errors import FilesChanged
-from swift.store.handle import OpenDraft, as_call
+from swift.store.handle import OpenDraft, StoreHandle
 from swift.store.metadata import Metadata
 
 #: Headers stored as metadata; those that a POST may change.
@@ -236,28 +235,37 @@ def check(state: ObjectState, plan: PutPlan, etag: str) -> None:
         raise refused
 
 
-@as_call(Effort.CHANGE)
 def store_small(
-    engine: ObjectStore, key: ObjectKey, options: ReadOptions, plan: PutPlan, body: bytes
+    store: StoreHandle, key: ObjectKey, options: ReadOptions, plan: PutPlan, body: bytes
 ) -> PutResult:
     """Decide and write in one call; raises ``HTTPError`` and what engines raise."""
-    etag = md5(body, usedforsecurity=False).hexdigest()
+    power, work = plan.next_part_power, partial(_put_small, key, plan, body)
     for is_new in (plan.conditions is None, False):
         try:
-            with engine.edit(
-                key, options, create=True, is_new=is_new, next_part_power=plan.next_part_power
-            ) as edit:
-                check(edit.state, plan, etag)
-                draft = edit.draft(len(body), etag=etag)
-                try:
-                    draft.write(body)
-                    return _publish(edit, key, plan, draft, etag, commit=not plan.no_commit)
-                finally:
-                    draft.discard()
+            return store.change(
+                key,
+                options,
+                work,
+                create=True,
+                is_new=is_new,
+                next_part_power=power,
+                size_bytes=len(body),
+            )
         except FilesChanged as error:
             # Others write the same object; without a guess the second look sees what they wrote.
             failure = error
     raise failure
+
+
+def _put_small(key: ObjectKey, plan: PutPlan, body: bytes, edit: Edit) -> PutResult:
+    etag = md5(body, usedforsecurity=False).hexdigest()
+    check(edit.state, plan, etag)
+    draft = edit.draft(len(body), etag=etag)
+    try:
+        draft.write(body)
+        return _publish(edit, key, plan, draft, etag, commit=not plan.no_commit)
+    finally:
+        draft.discard()
 
 
 def publish_draft(
@@ -268,22 +276,21 @@ def publish_draft(
     draft: OpenDraft,
     commit: bool = True,
 ) -> PutResult:
-    """Decide and publish a finished draft, which is gone afterwards unless a thread is to repeat the call.
+    """Decide and publish a finished draft, which is gone afterwards.
 
     ``commit`` false leaves a fragment archive for ``store_commit``.
     """
     try:
-        etag = draft.etag
         with engine.edit(key, options, create=True, next_part_power=plan.next_part_power) as edit:
-            check(edit.state, plan, etag)
-            result = _publish(edit, key, plan, draft.raw, etag, commit=commit and not plan.no_commit)
-    except WouldBlock:
-        raise
-    except BaseException:
+            return _publish_draft(key, plan, draft, commit, edit)
+    finally:
         draft.discard()
-        raise
-    draft.discard()
-    return result
+
+
+def _publish_draft(key: ObjectKey, plan: PutPlan, draft: OpenDraft, commit: bool, edit: Edit) -> PutResult:
+    etag = draft.etag
+    check(edit.state, plan, etag)
+    return _publish(edit, key, plan, draft.raw, etag, commit=commit and not plan.no_commit)
 
 
 def _publish(
@@ -297,20 +304,31 @@ def _publish(
     return PutResult(etag, draft.size, metadata, edit.state)
 
 
-def commit_archive(
-    engine: ObjectStore, key: ObjectKey, options: ReadOptions, plan: PutPlan, *, check_state: bool = False
-) -> None:
-    """Make a stored fragment archive durable; nothing for replicated objects.
+def store_draft(
+    store: StoreHandle,
+    key: ObjectKey,
+    options: ReadOptions,
+    plan: PutPlan,
+    draft: OpenDraft,
+    commit: bool = True,
+) -> PutResult:
+    """``publish_draft`` as one call, in a thread if the body is in a file."""
+    if draft.may_block:
+        return store.call(Effort.LONG, publish_draft, key, options, plan, draft, commit)
+    work = partial(_publish_draft, key, plan, draft, commit)
+    try:
+        return store.change(key, options, work, create=True, next_part_power=plan.next_part_power)
+    finally:
+        draft.discard()
 
-    With ``check_state`` the object is looked at again first; raises like ``check``.
-    """
+
+def store_commit(store: StoreHandle, key: ObjectKey, options: ReadOptions, plan: PutPlan) -> None:
+    """Make a stored fragment archive durable; nothing for replicated objects."""
     fragment = plan.fragment(key)
-    if fragment is None or plan.no_commit:
-        return
-    with engine.edit(key, options, create=True, next_part_power=plan.next_part_power) as edit:
-        if check_state:
-            check(edit.state, plan, plan.etag or "")
-        edit.commit(plan.timestamp, fragment)
+    if fragment is not None and not plan.no_commit:
+        work = partial(_commit, plan.timestamp, fragment)
+        store.change(key, options, work, create=True, next_part_power=plan.next_part_power)
 
 
-store_commit = as_call(Effort.CHANGE)(commit_archive)
+def _commit(timestamp: Timestamp, fragment: int, edit: Edit) -> None:
+    edit.commit(timestamp, fragment)

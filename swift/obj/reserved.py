@@ -15,7 +15,7 @@ from swift.http import fields
 from swift.http.response import HTTPError
 from swift.obj.delete import DeletePlan, DeleteResult, apply_delete, decide_delete
 from swift.obj.post import PostPlan, PostResult, apply_post
-from swift.obj.put import PutPlan, PutResult, check, commit_archive, publish_draft
+from swift.obj.put import PutPlan, PutResult, check, publish_draft
 from swift.obj.request import Conditions, check_change, check_removal
 from swift.store.api import ObjectKey, ObjectState, ObjectStore, ReadOptions, Reservation
 from swift.store.calls import Effort
@@ -154,7 +154,12 @@ class ReservedPut(ReservedChange[PutResult]):
     def _apply(self, engine: ObjectStore) -> PutResult:
         if self._stored is None:
             return publish_draft(engine, self._key, self._options, self._plan, self._draft)
-        commit_archive(engine, self._key, self._options, self._plan, check_state=True)
+        fragment = self._plan.fragment(self._key)
+        if fragment is not None and not self._plan.no_commit:
+            power = self._plan.next_part_power
+            with engine.edit(self._key, self._options, create=True, next_part_power=power) as edit:
+                check(edit.state, self._plan, self._plan.etag or "")
+                edit.commit(self._timestamp, fragment)
         result, self._stored = self._stored, None
         return result
 
@@ -202,7 +207,9 @@ class ReservedPost(_ReservedPlan[PostResult, PostPlan]):
             raise superseded(state.timestamp)
 
     def _apply(self, engine: ObjectStore) -> PostResult:
-        return apply_post(engine, self._key, self._options, self._plan, self._check)
+        power = self._plan.next_part_power
+        with engine.edit(self._key, self._options, create=False, next_part_power=power) as edit:
+            return apply_post(self._key, self._plan, edit, self._check)
 
 
 class ReservedDelete(_ReservedPlan[DeleteResult, DeletePlan]):
@@ -219,4 +226,6 @@ class ReservedDelete(_ReservedPlan[DeleteResult, DeletePlan]):
             raise self._conditions.refused(state, verdict.status)
 
     def _apply(self, engine: ObjectStore) -> DeleteResult:
-        return apply_delete(engine, self._key, self._options, self._plan, self._check)
+        power = self._plan.next_part_power
+        with engine.edit(self._key, self._options, create=True, next_part_power=power) as edit:
+            return apply_delete(self._plan, edit, self._check)

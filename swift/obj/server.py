@@ -48,9 +48,10 @@ from swift.platform.regularfiles import CALL_FAILED, DEVICE_LOST, IrregularFile,
 from swift.platform.slots import SharedSlots
 from swift.policy.policy import Policy
 from swift.runtime.backendapp import BackendApp, BackendContext, Handler, split_backend_path
-from swift.store.api import EXPIRED, LIVE, ObjectKey, ObjectState, ReadOptions
+from swift.store.api import EXPIRED, LIVE, ObjectKey, ReadOptions
 from swift.store.calls import Effort
 from swift.store.errors import BadFragmentIndex, CorruptBody, FilesChanged, HashCollision, MisplacedLeft
+from swift.store.handle import StoreHandle
 from swift.store.metadata import AttributesTooLarge
 from swift.store.registry import StoreRegistry
 from swift.telemetry.events import LabelledEvent
@@ -158,8 +159,12 @@ class ObjectServer(BackendApp):
             request.headers[fields.BACKEND_NEXT_PART_POWER] = str(home.next_part_power)
         key = key._replace(partition=home.partition)
         if home.before is not None:
-            self._stores.at(key.policy, key.device).relink(key, home.before)
+            self._store(key).relink(key, home.before)
         return key
+
+    def _store(self, key: ObjectKey) -> StoreHandle:
+        """Return the engine of an object, once everything that needs no disk is checked."""
+        return self._stores.at(key.policy, key.device)
 
     # --- reading -------------------------------------------------------------------------------------
 
@@ -167,16 +172,21 @@ class ObjectServer(BackendApp):
         """GET, verified (§6)."""
         key = self._key(request)
         options = read_options_of(request, self.context)
+        store = self._store(key)
         try:
-            return self._get_once(request, key, options)
+            return self._get_once(request, store, key, options)
         except CorruptBody as error:
             # It is quarantined now, unless another file had replaced it: then the answer is about that.
-            return self._get_once(request, key, options, quarantine_reason=str(error))
+            return self._get_once(request, store, key, options, quarantine_reason=str(error))
 
     def _get_once(
-        self, request: Request, key: ObjectKey, options: ReadOptions, quarantine_reason: str = ""
+        self,
+        request: Request,
+        store: StoreHandle,
+        key: ObjectKey,
+        options: ReadOptions,
+        quarantine_reason: str = "",
     ) -> Response:
-        store = self._stores.at(key.policy, key.device)
         stored = store.open(key, options)
         state = stored.state
         settings = self.settings
@@ -209,8 +219,7 @@ class ObjectServer(BackendApp):
         """HEAD (§6)."""
         key = self._key(request)
         options = read_options_of(request, self.context)
-        store = self._stores.at(key.policy, key.device)
-        state: ObjectState = store.stat(key, options)
+        state = self._store(key).stat(key, options)
         if state.kind != LIVE:
             return get.not_found(request, state)
         get.check_confirmed(request, state)
@@ -232,8 +241,7 @@ class ObjectServer(BackendApp):
         fragment = request.headers.get(fields.BACKEND_SSYNC_FRAG_INDEX, "")
         if fragment.isascii() and fragment.isdigit():
             options = options._replace(fragment=int(fragment))
-        store = self._stores.at(key.policy, key.device)
-        size_max = self.context.limits.max_file_size
+        store, size_max = self._store(key), self.context.limits.max_file_size
         result = PutSession(request, store, key, options, plan, self.settings, size_max).run()
         before = result.before.delete_at if result.before.kind == LIVE else None
         make = UpdateMaker(request, key, self.context, self.settings)
@@ -248,7 +256,7 @@ class ObjectServer(BackendApp):
         key = self._key(request)
         plan = parse_post(request, self.context.limits, self._stored)
         options = ReadOptions(plan.timestamp.seconds, opens_expired(request))
-        store = self._stores.at(key.policy, key.device)
+        store = self._store(key)
         result = store_post(store, key, options, plan)
         return self._post_response(request, key, result)
 
@@ -273,7 +281,7 @@ class ObjectServer(BackendApp):
         key = self._key(request)
         plan = parse_delete(request)
         options = ReadOptions(plan.timestamp.seconds)
-        store = self._stores.at(key.policy, key.device)
+        store = self._store(key)
         result = store_delete(store, key, options, plan)
         return self._deleted(request, key, plan, result)
 
@@ -312,7 +320,7 @@ class ObjectServer(BackendApp):
         # What follows, its line in the log included, is about that.
         request.method = method
         key = self._key(request)
-        store = self._stores.at(key.policy, key.device)
+        store = self._store(key)
         if method == "HEAD":
             lookup = ReservedLook(store, key, ReadOptions(0.0, opens_expired(request)), request.timestamp)
             follow_commands(lookup, begin_documents(request.body, stages, self.settings, {}))

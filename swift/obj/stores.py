@@ -15,7 +15,7 @@ from swift.store.lmdbindex import lmdb_version, require_lmdb
 from swift.store.packed.conf import packed_settings_of
 from swift.store.packed.opening import index_path_error
 from swift.store.packed.settings import PackedSettings
-from swift.store.registry import EngineParts, StoreRegistry
+from swift.store.registry import EngineParts, StoreRegistry, is_packed
 from swift.store.tier.conf import make_tier, tier_factory
 from swift.store.tier.conf import settings_of as tier_settings_of
 from swift.store.tier.settings import TierSettings
@@ -76,15 +76,14 @@ def make_stores(
             ),
         )
     )
-    holds_devices = stores.holds_devices(context.policies)
-    if holds_devices or tier.enabled:
+    at_exit(stores.close)
+    has_packed = any(map(is_packed, context.policies))
+    if has_packed or tier.enabled:
         # Now, not at each request.
         require_lmdb(engines.lmdb_version)
-    if holds_devices:
-        if error := index_path_error(engines.packed):
-            # Devices can be used as soon as it is there.
-            notice(f"ERROR requests to packed devices fail: {error}")
-        at_exit(stores.close)
+    if has_packed and (error := index_path_error(engines.packed)):
+        # Devices can be used as soon as it is there.
+        notice(f"ERROR requests to packed devices fail: {error}")
     return stores
 
 

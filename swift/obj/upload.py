@@ -34,9 +34,9 @@ from swift.obj.put import (
     USER_PREFIXES,
     PutPlan,
     PutResult,
-    publish_draft,
     refusal,
     store_commit,
+    store_draft,
     store_small,
 )
 from swift.obj.request import is_flagged
@@ -44,7 +44,6 @@ from swift.obj.reserved import ReservedChange, ReservedPut
 from swift.obj.settings import ObjectSettings
 from swift.platform.buffers import BufferPool
 from swift.store.api import ObjectKey, ObjectState, ReadOptions
-from swift.store.calls import Effort
 from swift.store.handle import OpenDraft, StoreHandle
 from swift.wire import etagtrailer, reservation
 from swift.wire.mime import BadMime, DocumentBegins, DocumentData, DocumentEnds, Event, MimeParser
@@ -514,10 +513,8 @@ class PutSession:
         """Store the object; a fragment archive is not durable before the sender confirms."""
         self._has_draft = False
         store, key, options, plan = self._object
-        draft, commit = self._writer.draft, self._rounds is None or not self._rounds.commit
-        # In a thread if the body is in a file.
-        effort = Effort.LONG if draft.may_block else Effort.CHANGE
-        self.result = store.call(effort, publish_draft, key, options, plan, draft, commit)
+        commit = self._rounds is None or not self._rounds.commit
+        self.result = store_draft(store, key, options, plan, self._writer.draft, commit)
 
     def _confirm(self) -> None:
         """Make it durable when the sender confirms."""

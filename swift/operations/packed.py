@@ -21,7 +21,6 @@ from swift.runtime.service.processes import RunningProcess, processes, program_n
 from swift.store.packed.conf import packed_settings_of
 from swift.store.packed.device import DIRECTORY, PackedDevice
 from swift.store.packed.devices import PackedDevices
-from swift.store.packed.engine import PackedStore
 from swift.store.registry import EngineParts, packed_store
 
 CONFIG = "/etc/swift/object-server.conf"
@@ -49,7 +48,7 @@ class PackedNode:
         self._swift_conf = os.path.join(conf.get("swift_dir", SWIFT_DIR), "swift.conf")
         self.settings = packed_settings_of(conf_path)
         self.disks = Devices(storage.devices, mount_check=storage.mount_check)
-        store = packed_store(
+        self.store = packed_store(
             EngineParts(
                 devices=self.disks,
                 hasher=self.cluster.config.hasher,
@@ -62,8 +61,6 @@ class PackedNode:
                 packed=self.settings,
             )
         )
-        assert isinstance(store, PackedStore)
-        self.store = store
 
     @property
     def devices(self) -> PackedDevices:

@@ -17,12 +17,13 @@ from swift.store.packed import rows
 from swift.store.packed.compaction import Compactor, volume_uses
 from swift.store.packed.device import DIRECTORY, PackedDevice
 from swift.store.packed.entry import EXPLICIT, Entry, decode_entries
+from swift.store.packed.lost import LostRanges
 from swift.store.packed.objects import HEAD_BYTES
 from swift.store.packed.opening import IndexOpening
 from swift.store.packed.record import ALIGNMENT, BadRecord, Header, Position
 from swift.store.packed.rows import Spaces
 from swift.store.packed.verify import all_entries
-from swift.store.packed.volumes import LostRanges, OpenVolume, StoredRecord, Volumes, only_unreadable
+from swift.store.packed.volumes import OpenVolume, StoredRecord, Volumes, only_unreadable
 
 Facts = dict[str, object]
 

@@ -32,7 +32,7 @@ OTHER_CLIENTS = {"AUTH_a": 0.6, "AUTH_b": 0.4}
 PARAMETERS = {
     "devices": Parameter(5, 1, 1000, "devices"),
     "rate_mb": Parameter(20, 0.1, 1e5, "what a device delivers, MB/s"),
-    "told": Parameter(0.92, 0.1, 2, "the capacity that admission is told, by what the devices do"),
+    "configured": Parameter(0.92, 0.1, 2, "the configured capacity, as a part of the devices' capacity"),
     "size_mb": Parameter(2, 0.01, 1e5, "size of an object"),
     "piece_kb": Parameter(64, 1, 1e5, "what a device delivers at a time"),
     "connection_mb": Parameter(5, 0.01, 1e5, "what a connection carries, MB/s"),
@@ -89,7 +89,7 @@ class _Simulation:
         numbers, capacity = setting.numbers, setting.capacity
         self.rng = random.Random(setting.seed)
         self.devices = [Station(self.env, "device") for _ in range(int(numbers["devices"]))]
-        known = Amounts(bytes=capacity * numbers["told"] if self.is_admitting else None)
+        known = Amounts(bytes=capacity * numbers["configured"] if self.is_admitting else None)
         self.limiter = Limiter(AdmissionRules(), known, burst_s=numbers["burst_s"], now=0.0)
         self.promised = numbers["reserved"] * capacity
         if self.promised:

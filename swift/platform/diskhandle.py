@@ -19,24 +19,24 @@ class DiskHandle:
     __slots__ = ("disk", "run")
 
     def __init__(self, disk: Disk, run: Run = run_inline):
-        #: These two are for engines; others ``place`` their calls.
+        #: These two are for engines; others make calls.
         self.disk = disk
         self.run = run
 
-    def place(self, work: Callable[[Disk, Unpack[Ts]], T], *args: *Ts) -> T:
+    def call(self, work: Callable[[Disk, Unpack[Ts]], T], *args: *Ts) -> T:
         """Run a function of several steps as one call; its first argument is the disk."""
         return self.run(work, self.disk, *args)
 
     def listdir(self, path: str) -> list[str]:
-        """See ``Disk``."""
+        """Return the names in a directory."""
         return self.run(self.disk.listdir, path)
 
     def stat(self, path: str) -> os.stat_result:
-        """See ``Disk``."""
+        """Return the status of a file or directory."""
         return self.run(self.disk.stat, path)
 
     def statvfs(self, path: str) -> os.statvfs_result:
-        """See ``Disk``."""
+        """Return the status of a filesystem."""
         return self.run(self.disk.statvfs, path)
 
     def is_directory(self, path: str) -> bool:
@@ -44,11 +44,11 @@ class DiskHandle:
         return self.run(os.path.isdir, path)
 
     def unlink(self, path: str) -> None:
-        """See ``Disk``."""
+        """Remove a file."""
         self.run(self.disk.unlink, path)
 
     def rename(self, old: str, new: str) -> None:
-        """See ``Disk``."""
+        """Rename a file or directory."""
         self.run(self.disk.rename, old, new)
 
     def __repr__(self) -> str:

@@ -15,13 +15,13 @@ import math
 import os
 import time
 from collections.abc import Callable
-from typing import Unpack
+from typing import Unpack, cast
 
+from swift.base.calls import Attempt, T, Ts, never
 from swift.base.calls import Run as Run
-from swift.base.calls import T, Ts
 from swift.base.calls import run_inline as run_inline
 from swift.green import ThreadPool
-from swift.platform.waiting import WouldBlock, call_without_blocking, waited_s
+from swift.platform.waiting import waited_s
 
 
 class RunQueueDelay:
@@ -73,7 +73,6 @@ class InlineCalls:
 
     #: Calls that take longer than this on average belong in threads, seconds.
     average_max_s = 0.01
-    _here: Run = staticmethod(run_inline)
 
     def __init__(
         self,
@@ -96,7 +95,7 @@ class InlineCalls:
         doubted = started < self._doubted_until
         others = waited_s() + (self._queued_s() if doubted else 0.0)
         try:
-            return self._here(function, *args)
+            return function(*args)
         finally:
             # What it waited for a CPU or let other green threads run is no fault of the device.
             others = waited_s() + (self._queued_s() if doubted else 0.0) - others
@@ -120,22 +119,19 @@ class InlineCalls:
         return f"<{type(self).__name__} {self._average_s * 1e3:.2f} ms>"
 
 
-class NonblockingCalls(InlineCalls):
-    """The ``Run`` of calls that raise ``WouldBlock`` before they wait for a disk: ``threads`` repeats these.
+class MemoryCalls(InlineCalls):
+    """The ``Attempt`` of calls that answer from memory; it makes none while they take long.
 
-    Memory that is mapped from a file may still have to be read, so ``threads`` takes over while calls take
-    long. Such calls hold up other devices as well.
+    Memory that is mapped from a file may still have to be read. Such calls hold up other devices as well.
     """
 
-    _here = staticmethod(call_without_blocking)
     average_max_s = 0.005
 
-    def __call__(self, function: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
-        """Run it; raises what it raises."""
-        try:
-            return super().__call__(function, *args)
-        except WouldBlock:
-            return self._threads(function, *args)
+    def __init__(
+        self, monotonic: Callable[[], float] = time.monotonic, queued_s: Callable[[], float] | None = None
+    ):
+        # What it calls may return None.
+        super().__init__(cast(Run, never), monotonic, queued_s)
 
 
 class DiskThreadPools:
@@ -150,7 +146,7 @@ class DiskThreadPools:
         self._quick = quick
         self._threads: dict[tuple[str, str], Run] = {}
         self._runs: dict[str, Run] = {}
-        self._nonblocking: dict[str, Run] = {}
+        self._attempts: dict[str, Attempt] = {}
         self._favoured: InlineCalls | None = None
 
     def run(self, device: str) -> Run:
@@ -171,14 +167,12 @@ class DiskThreadPools:
             self._favoured.stop_running_inline()
         return threads
 
-    def nonblocking(self, device: str) -> Run:
-        """Return the ``Run`` for calls that raise ``WouldBlock`` before they wait for a disk."""
-        run = self._nonblocking.get(device)
-        if run is None:
-            threads = self.threads(device)
-            run = NonblockingCalls(threads) if self._size else run_inline
-            self._nonblocking[device] = run
-        return run
+    def attempt(self, device: str) -> Attempt:
+        """Return the ``Attempt`` of calls that answer from memory."""
+        attempt = self._attempts.get(device)
+        if attempt is None:
+            attempt = self._attempts[device] = MemoryCalls() if self._size else run_inline
+        return attempt
 
     def threads(self, device: str, purpose: str = "") -> Run:
         """Return the ``Run`` for long calls; those of a ``purpose`` have threads of their own."""

@@ -1,9 +1,11 @@
 """The interface of object engines (object-disk.md is one way to implement it).
 
-An engine keeps, per device, partition and policy, objects addressed by ``ObjectKey``. All calls block, so
-callers have a ``store.handle.StoreHandle``, which makes each call where its ``effort`` says. No engine knows
-HTTP. Reading goes through ``open``. Every change goes through ``edit``, which holds the object exclusively:
-a decision about its state and the change that follows are one step, also between processes:
+An engine keeps, per device, partition and policy, objects addressed by ``ObjectKey``. Calls block, so
+callers have a ``store.handle.StoreHandle``, which makes each call where its ``effort`` says. A verb that
+memory may answer has a second method, ``try_*``: it waits for no disk, changes nothing, and returns None
+where memory does not suffice. The handle tries it on the event loop first. No engine knows HTTP. Reading goes
+through ``open``. Every change goes through ``edit``, which holds the object exclusively: a decision about its
+state and the change that follows are one step, also between processes:
 
     with store.edit(key, view, create=True) as edit:
         if edit.state.write_timestamp >= timestamp: ...refuse
@@ -20,9 +22,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Required, TypedDict, Unpack
 
-from swift.base.calls import Run
+from swift.base.calls import Attempt, Run, never
 from swift.base.entity import EntityPath
 from swift.base.timestamp import ZERO, Timestamp
 from swift.http.body import FileBody
@@ -129,9 +131,9 @@ class StoredObject(Protocol):
     check_md5: bool
 
     def read_cached(self, size_max: int) -> bytes | None:
-        """Return the verified body if it is at most ``size_max`` bytes and in memory; else None.
+        """Return the verified body if it is at most ``size_max`` bytes, in memory and sound; else None.
 
-        The only call that is fit for the event loop. Raises ``CorruptBody``.
+        The only call that is fit for the event loop.
         """
 
     def blocks(self, start: int, stop: int) -> Iterator[bytes]:
@@ -176,6 +178,23 @@ class Draft(Protocol):
 
     def discard(self) -> None:
         """Remove the draft; does nothing after it was published."""
+
+
+class _Locking(TypedDict, total=False):
+    create: Required[bool]
+    next_part_power: int | None
+
+
+class EditOptions(_Locking, total=False):
+    """Options of ``ObjectStore.edit``."""
+
+    is_new: bool
+
+
+class TryEditOptions(_Locking, total=False):
+    """Options of ``ObjectStore.try_edit``."""
+
+    size_bytes: int
 
 
 class Edit(Protocol):
@@ -493,6 +512,15 @@ class ObjectStore(Protocol):
         Raises ``DeviceUnavailable`` before anything is set up for a device.
         """
 
+    def attempt(self, device: str) -> Attempt:
+        """Return the executor of ``try_*`` on the event loop. Raises ``DeviceUnavailable``."""
+
+    def close(self) -> None:
+        """Close what the engine holds open; it opens it again when it is used."""
+
+    def try_stat(self, key: ObjectKey, options: ReadOptions) -> ObjectState | None:
+        """Return what ``stat`` does if it is in memory; else None."""
+
     @effort(Effort.LOOK)
     def stat(self, key: ObjectKey, options: ReadOptions) -> ObjectState:
         """Return the state of an object.
@@ -500,11 +528,28 @@ class ObjectStore(Protocol):
         Raises ``HashCollision`` and ``FilesChanged``.
         """
 
+    def try_open(self, key: ObjectKey, options: ReadOptions) -> StoredObject | None:
+        """Return what ``open`` does if it is in memory; else None."""
+
     @effort(Effort.LOOK)
     def open(self, key: ObjectKey, options: ReadOptions) -> StoredObject:
         """Open the object for reading; its state tells if it exists.
 
         Raises like ``stat``.
+        """
+
+    def try_edit(
+        self,
+        key: ObjectKey,
+        options: ReadOptions,
+        *,
+        create: bool,
+        next_part_power: int | None = None,
+        size_bytes: int = 0,
+    ) -> Edit | None:
+        """Return what ``edit`` does, locked already, if its changes only wait for a committer; else None.
+
+        ``size_bytes`` is that of a body that its ``draft`` is to take.
         """
 
     def edit(
@@ -535,6 +580,9 @@ class ObjectStore(Protocol):
         process's reservation ends with its lease, and then, as after ``Reservation.abandon``, only newer
         writers can reserve.
         """
+
+    def try_draft(self, key: ObjectKey, size: int | None, *, etag_follows: bool = False) -> Draft | None:
+        """Return what ``draft`` does if the body begins in memory; else None. Raises ``NoSpace``."""
 
     @effort(Effort.LOOK)
     def draft(self, key: ObjectKey, size: int | None, *, etag_follows: bool = False) -> Draft:
@@ -583,3 +631,30 @@ class ObjectStore(Protocol):
         Entering blocks: do it in a thread that may wait, or poll with ``timeout_s`` 0. It raises
         ``LockTimeout``.
         """
+
+
+class EngineDefaults:
+    """Base of engines of which memory answers nothing, and which hold nothing open."""
+
+    def attempt(self, _device: str) -> Attempt:
+        """Return the executor that never tries."""
+        return never
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    def try_stat(self, _key: ObjectKey, _options: ReadOptions) -> ObjectState | None:
+        """Return None."""
+        return None
+
+    def try_open(self, _key: ObjectKey, _options: ReadOptions) -> StoredObject | None:
+        """Return None."""
+        return None
+
+    def try_edit(self, _key: ObjectKey, _options: ReadOptions, **_how: Unpack[TryEditOptions]) -> Edit | None:
+        """Return None."""
+        return None
+
+    def try_draft(self, _key: ObjectKey, _size: int | None, *, etag_follows: bool = False) -> Draft | None:
+        """Return None."""
+        return None

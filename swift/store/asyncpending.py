@@ -78,7 +78,6 @@ class FileUpdates:
     # --- keeping --------------------------------------------------------------------------------------
 
     def save(self, device: str, policy: Policy, update: AsyncUpdate, timestamp: Timestamp) -> None:
-        """See ``PendingUpdates``."""
         disk, device_path = self._disk, self._devices.path(device)
         name = f"{self._hasher.hexdigest(*update.path)}-{timestamp.internal}"
         path = self._path(UpdateRef(device, policy, name))
@@ -110,7 +109,6 @@ class FileUpdates:
             return []
 
     def objects(self, device: str, policy: Policy, group: str) -> tuple[list[list[UpdateRef]], list[str]]:
-        """See ``PendingUpdates``."""
         directory = f"{async_dir(self._devices.path(device), policy)}/{group}"
         good: list[str] = []
         bad: list[str] = []
@@ -123,7 +121,6 @@ class FileUpdates:
         return found, [f"{directory}/{name}" for name in bad]
 
     def unknown_policies(self, device: str, policies: Iterable[Policy]) -> list[str]:
-        """See ``PendingUpdates``."""
         path = self._devices.path(device)
         known = {os.path.basename(async_dir(path, policy)) for policy in policies}
         return sorted(name for name in self._names(path) if name.startswith(DIRECTORY) and name not in known)
@@ -131,7 +128,6 @@ class FileUpdates:
     # --- reading --------------------------------------------------------------------------------------
 
     def load(self, ref: UpdateRef) -> PendingUpdate | None:
-        """See ``PendingUpdates``."""
         try:
             data = read_regular(self._disk, self._path(ref))
         except FileNotFoundError:

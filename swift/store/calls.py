@@ -11,7 +11,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Protocol, TypeVar
 
-from swift.base.calls import Run, run_inline
+from swift.base.calls import Attempt, Run, run_inline
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -54,21 +54,19 @@ class Pools(Protocol):
     def threads(self, device: str, purpose: str = "") -> Run:
         """For long calls; those of a ``purpose`` have threads of their own."""
 
-    def nonblocking(self, device: str) -> Run:
-        """For calls that raise ``WouldBlock`` before they wait for a disk, and are repeated then."""
+    def attempt(self, device: str) -> Attempt:
+        """For calls that answer from memory or return None."""
 
 
 class InlinePools:
     """``Pools`` without threads."""
 
     def run(self, device: str) -> Run:
-        """See ``Pools``."""
         return run_inline
 
     def threads(self, device: str, purpose: str = "") -> Run:
-        """See ``Pools``."""
         return run_inline
 
-    def nonblocking(self, device: str) -> Run:
-        """See ``Pools``."""
+    def attempt(self, device: str) -> Attempt:
+        """Return an executor that always tries."""
         return run_inline

@@ -53,7 +53,6 @@ class UntrackedChanges:
     """Tracks nothing."""
 
     def change(self, device_path: str, directory: str) -> AbstractContextManager[object]:
-        """See ``Changes``."""
         return _NOTHING
 
 
@@ -113,7 +112,6 @@ class FileDraft:
         self._dropped = 0
 
     def may_block(self, size_bytes: int) -> bool:
-        """See ``Draft``."""
         return True
 
     def write(self, data: bytes | memoryview) -> None:
@@ -154,7 +152,6 @@ class FileDraft:
         return self._etag if self._md5 is None else self._md5.hexdigest()
 
     def accept_etag(self, etag: str, sums: str) -> bool:
-        """See ``Draft``."""
         assert self._md5 is None and self._sums is not None
         if self._sums.digest() != sums:
             return False

@@ -160,7 +160,6 @@ class FileEdit:
     # --- changes -------------------------------------------------------------------------------------
 
     def draft(self, size: int | None, *, etag: str = "") -> FileDraft:
-        """See ``Edit``."""
         try:
             return self._core.draft_at(self._object_path, size, etag=etag)
         except FileNotFoundError:
@@ -176,7 +175,6 @@ class FileEdit:
         *,
         fragment: int | None = None,
     ) -> None:
-        """See ``Edit``."""
         assert isinstance(draft, FileDraft)
         ec = self._object_path.key.policy.ec
         if ec is not None and (fragment is None or not 0 <= fragment < ec.fragments):
@@ -191,7 +189,6 @@ class FileEdit:
         draft.discard()
 
     def commit(self, timestamp: Timestamp, fragment: int) -> None:
-        """See ``Edit``."""
         with self._changing():
             self._commit(timestamp, fragment)
 
@@ -232,12 +229,10 @@ class FileEdit:
         return choice.durable_timestamp is not None and choice.durable_timestamp >= timestamp
 
     def post(self, timestamp: Timestamp, ctype_timestamp: Timestamp | None, metadata: Metadata) -> None:
-        """See ``Edit``."""
         self._core.check_room_of_post(self._object_path)
         self._publish_metadata(meta_name(timestamp, ctype_timestamp), metadata)
 
     def delete(self, timestamp: Timestamp) -> None:
-        """See ``Edit``."""
         path = self._object_path.key.path
         name = f"/{path.account}/{path.container}/{path.obj}"
         metadata = {"X-Timestamp": timestamp.internal, "name": name}

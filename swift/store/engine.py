@@ -16,7 +16,7 @@ from functools import partial
 from swift.base.calls import Run
 from swift.base.timestamp import Timestamp
 from swift.policy.policy import Policy
-from swift.store.api import Capabilities, Location, ObjectKey, ObjectState, ReadOptions
+from swift.store.api import Capabilities, EngineDefaults, Location, ObjectKey, ObjectState, ReadOptions
 from swift.store.asyncpending import FileUpdates
 from swift.store.calls import Effort
 from swift.store.core import EngineCore, FileDraft
@@ -33,7 +33,7 @@ from swift.store.verified import FileObject, RecentChecks
 _CAPABILITIES = Capabilities(rsyncable=True, sendfile=True)
 
 
-class FileStore:
+class FileStore(EngineDefaults):
     """``ObjectStore`` on directories, usable by any number of threads and processes at once."""
 
     def __init__(self, core: EngineCore):
@@ -45,12 +45,10 @@ class FileStore:
 
     @property
     def capabilities(self) -> Capabilities:
-        """See ``ObjectStore``."""
         return _CAPABILITIES
 
     @property
     def updates(self) -> FileUpdates:
-        """See ``ObjectStore``."""
         return FileUpdates(self.core.disk, self.core.devices, self.core.hasher)
 
     def run(self, device: str, effort: Effort) -> Run:
@@ -71,11 +69,9 @@ class FileStore:
     # --- reading -------------------------------------------------------------------------------------
 
     def stat(self, key: ObjectKey, options: ReadOptions) -> ObjectState:
-        """See ``ObjectStore``."""
         return self.core.loaded(key, options, open_data=False)[1].state
 
     def open(self, key: ObjectKey, options: ReadOptions) -> FileObject:
-        """See ``ObjectStore``."""
         return self.opened(*self.core.loaded(key, options, open_data=True))
 
     def opened(self, object_path: ObjectPath, loaded: Loaded) -> FileObject:
@@ -91,7 +87,6 @@ class FileStore:
 
     @property
     def maintenance(self) -> FileMaintenance:
-        """See ``ObjectStore``."""
         return FileMaintenance(self.core)
 
     # --- changing ------------------------------------------------------------------------------------
@@ -105,22 +100,18 @@ class FileStore:
         is_new: bool = False,
         next_part_power: int | None = None,
     ) -> FileEdit:
-        """See ``ObjectStore``."""
         object_path = self.core.object_path(key)
         return FileEdit(
             self.core, object_path, options, create=create, is_new=is_new, next_part_power=next_part_power
         )
 
     def relink(self, key: ObjectKey, partition: str) -> None:
-        """See ``ObjectStore``."""
         Linker(self.core).link_from(Location(key.device, partition, key.policy, key.hash), key.partition)
 
     def reserve(self, key: ObjectKey, writer: Timestamp) -> FileReservation:
-        """See ``ObjectStore``."""
         return reserve(self.core.disk, self.core.clock, self.core.object_path(key), writer)
 
     def draft(self, key: ObjectKey, size: int | None, *, etag_follows: bool = False) -> FileDraft:
-        """See ``ObjectStore``."""
         return self.core.draft(self.core.object_path(key), size, etag_follows=etag_follows)
 
     # --- partitions ----------------------------------------------------------------------------------
@@ -134,7 +125,6 @@ class FileStore:
         recalculate: Iterable[str] = (),
         list_suffixes: bool = False,
     ) -> dict[str, SuffixHash]:
-        """See ``ObjectStore``."""
         hasher = self.hasher(device, partition, policy)
         try:
             found = hasher.get(recalculate, list_suffixes=list_suffixes)
@@ -161,13 +151,11 @@ class FileStore:
         return SuffixHasher(core.disk, core.clock, path, policy, core.rules.reclaim, changing)
 
     def invalidate(self, device: str, partition: str, policy: Policy, suffixes: Iterable[str]) -> None:
-        """See ``ObjectStore``."""
         device_path = self.core.devices.path(device)
         path = partition_dir(device_path, policy, partition)
         mark_dirty(self.core.disk, path, filter(is_suffix, suffixes), device_path=device_path)
 
     def partitions(self, device: str, policy: Policy) -> list[str]:
-        """See ``ObjectStore``."""
         try:
             names = self.core.disk.listdir(objects_dir(self.core.devices.path(device), policy))
         except FileNotFoundError:
@@ -177,7 +165,6 @@ class FileStore:
     def inventory(
         self, device: str, partition: str, policy: Policy, suffixes: Iterable[str] | None = None
     ) -> Iterator[str]:
-        """See ``ObjectStore``."""
         path = partition_dir(self.core.devices.path(device), policy, partition)
         for suffix in sorted(filter(is_suffix, self._names(path) if suffixes is None else suffixes)):
             for name in sorted(self._names(f"{path}/{suffix}")):
@@ -193,7 +180,6 @@ class FileStore:
     def replication_lock(
         self, device: str, partition: str, policy: Policy, timeout_s: float, *, incoming: bool = True
     ) -> AbstractContextManager[None]:
-        """See ``ObjectStore``."""
         return self._locks.hold(device, partition, policy, timeout_s, incoming=incoming)
 
     def __repr__(self) -> str:

@@ -2,24 +2,25 @@
 
 All calls of an engine block. A ``StoreHandle`` makes each call where it may: on the event loop while the
 device is quick, else in a thread, by the ``effort`` that the interface declares. A function of several steps
-is ``as_call``: it is called with a handle and runs as one call, with the engine itself. Nothing else outside
-of ``store`` gets an engine (``test/house/test_handles.py``).
+runs as one ``call``, with the engine itself; one that changes an object runs as one ``change``, with the
+object's edit. Nothing else outside of ``store`` gets an engine (``test/house/test_handles.py``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property, partial, wraps
+from functools import cached_property, partial
 from itertools import islice
 from typing import Concatenate, Generic, ParamSpec, TypeVar, Unpack, cast
 
-from swift.base.calls import Run, T, Ts
+from swift.base.calls import Attempt, Run, T, Ts, never
 from swift.http.body import FileBody
 from swift.policy.policy import Policy
 from swift.store.api import (
     Capabilities,
     Draft,
+    Edit,
     Location,
     Maintenance,
     ObjectKey,
@@ -30,7 +31,6 @@ from swift.store.api import (
     StoredObject,
 )
 from swift.store.calls import Effort
-from swift.store.packed.space import PackedSpace
 
 E = TypeVar("E")
 P = ParamSpec("P")
@@ -50,7 +50,7 @@ class Handle(Generic[E]):
         self._run_of = run_of
 
 
-class _Method:
+class _Bound:
     """A method of a handle; the instance's own attribute takes its place."""
 
     def __init__(self, declared: Callable[..., object]):
@@ -59,8 +59,8 @@ class _Method:
         self._has_options = declared.__code__.co_kwonlyargcount > 0
 
     def __get__(self, handle: Handle[E], _owner: type) -> Callable[..., object]:
-        run, method = handle._run_of(self._effort), getattr(handle._target, self._name)
-        bound = _with_options(run, method) if self._has_options else partial(run, method)
+        run, target = handle._run_of(self._effort), getattr(handle._target, self._name)
+        bound = _with_options(run, target) if self._has_options else partial(run, target)
         vars(handle)[self._name] = bound
         return bound
 
@@ -72,53 +72,40 @@ def _with_options(run: Run, method: Callable[..., R]) -> Callable[..., R]:
     return call
 
 
-def _method(method: Callable[Concatenate[E, P], R]) -> Callable[Concatenate[Handle[E], P], R]:
+def method(declared: Callable[Concatenate[E, P], R]) -> Callable[Concatenate[Handle[E], P], R]:
     """Declare a method of the interface as one of its handle."""
-    return cast(Callable[Concatenate[Handle[E], P], R], _Method(method))
+    return cast(Callable[Concatenate[Handle[E], P], R], _Bound(declared))
 
 
 class MaintenanceHandle(Handle[Maintenance]):
     """Maintenance operations on one device, see ``Maintenance``."""
 
-    find = _method(Maintenance.find)
-    audit = _method(Maintenance.audit)
-    reading_order = _method(Maintenance.reading_order)
-    quarantine = _method(Maintenance.quarantine)
-    purge = _method(Maintenance.purge)
-    purge_all = _method(Maintenance.purge_all)
-    remove_lone_metadata = _method(Maintenance.remove_lone_metadata)
-    change_token = _method(Maintenance.change_token)
-    idle_s = _method(Maintenance.idle_s)
-    confirm = _method(Maintenance.confirm)
-    make_durable = _method(Maintenance.make_durable)
-    prepare = _method(Maintenance.prepare)
-    remove_partition = _method(Maintenance.remove_partition)
-
-
-class SpaceHandle(Handle[PackedSpace]):
-    """Space of one device of the packed engine, see ``PackedSpace``."""
-
-    use = _method(PackedSpace.use)
-    volumes = _method(PackedSpace.volumes)
-    compact = _method(PackedSpace.compact)
-    punch = _method(PackedSpace.punch)
-    forget_volumes = _method(PackedSpace.forget_volumes)
-    directories = _method(PackedSpace.directories)
-    take_arrivals = _method(PackedSpace.take_arrivals)
-    remove_orphans = _method(PackedSpace.remove_orphans)
+    find = method(Maintenance.find)
+    audit = method(Maintenance.audit)
+    reading_order = method(Maintenance.reading_order)
+    quarantine = method(Maintenance.quarantine)
+    purge = method(Maintenance.purge)
+    purge_all = method(Maintenance.purge_all)
+    remove_lone_metadata = method(Maintenance.remove_lone_metadata)
+    change_token = method(Maintenance.change_token)
+    idle_s = method(Maintenance.idle_s)
+    confirm = method(Maintenance.confirm)
+    make_durable = method(Maintenance.make_durable)
+    prepare = method(Maintenance.prepare)
+    remove_partition = method(Maintenance.remove_partition)
 
 
 class UpdatesHandle(Handle[PendingUpdates]):
     """Container updates kept for later, see ``PendingUpdates``."""
 
-    save = _method(PendingUpdates.save)
-    groups = _method(PendingUpdates.groups)
-    objects = _method(PendingUpdates.objects)
-    unknown_policies = _method(PendingUpdates.unknown_policies)
-    load = _method(PendingUpdates.load)
-    rewrite = _method(PendingUpdates.rewrite)
-    remove = _method(PendingUpdates.remove)
-    quarantine = _method(PendingUpdates.quarantine)
+    save = method(PendingUpdates.save)
+    groups = method(PendingUpdates.groups)
+    objects = method(PendingUpdates.objects)
+    unknown_policies = method(PendingUpdates.unknown_policies)
+    load = method(PendingUpdates.load)
+    rewrite = method(PendingUpdates.rewrite)
+    remove = method(PendingUpdates.remove)
+    quarantine = method(PendingUpdates.quarantine)
 
 
 class StoreHandle(Handle[ObjectStore]):
@@ -127,11 +114,10 @@ class StoreHandle(Handle[ObjectStore]):
     Raises ``DeviceUnavailable`` before anything is set up for a device.
     """
 
-    stat = _method(ObjectStore.stat)
-    relink = _method(ObjectStore.relink)
-    hashes = _method(ObjectStore.hashes)
-    invalidate = _method(ObjectStore.invalidate)
-    partitions = _method(ObjectStore.partitions)
+    relink = method(ObjectStore.relink)
+    hashes = method(ObjectStore.hashes)
+    invalidate = method(ObjectStore.invalidate)
+    partitions = method(ObjectStore.partitions)
 
     def __init__(self, engine: ObjectStore, device: str, purpose: Effort | None = None):
         """With a ``purpose`` all calls run where those of that effort do."""
@@ -140,22 +126,22 @@ class StoreHandle(Handle[ObjectStore]):
         #: By the value of an effort, because hashing a member of an enumeration is a call.
         self._runs = {effort.value: engine.run(device, purpose or effort) for effort in Effort}
         self._look, self._long = self._runs[Effort.LOOK.value], self._runs[Effort.LONG.value]
+        self._change = self._runs[Effort.CHANGE.value]
+        #: A daemon's calls all run in its threads.
+        self._attempt: Attempt = never if purpose else engine.attempt(device)
         self._purposes: dict[Effort, StoreHandle] = {}
         super().__init__(engine, lambda effort: self._runs[effort.value])
 
     @property
     def capabilities(self) -> Capabilities:
-        """See ``ObjectStore``."""
         return self._engine.capabilities
 
     @cached_property
     def maintenance(self) -> MaintenanceHandle:
-        """See ``ObjectStore``."""
         return MaintenanceHandle(self._engine.maintenance, self._run_of)
 
     @cached_property
     def updates(self) -> UpdatesHandle:
-        """See ``ObjectStore``."""
         return UpdatesHandle(self._engine.updates, self._run_of)
 
     def for_purpose(self, effort: Effort) -> StoreHandle:
@@ -165,14 +151,47 @@ class StoreHandle(Handle[ObjectStore]):
             handle = self._purposes[effort] = StoreHandle(self._engine, self.device, effort)
         return handle
 
+    def stat(self, key: ObjectKey, options: ReadOptions) -> ObjectState:
+        """Return the state of an object."""
+        state = self._attempt(self._engine.try_stat, key, options)
+        return self._look(self._engine.stat, key, options) if state is None else state
+
     def open(self, key: ObjectKey, options: ReadOptions) -> OpenObject:
-        """Open an object for reading; see ``ObjectStore``."""
-        return OpenObject(self._look(self._engine.open, key, options), self._long)
+        """Open an object for reading."""
+        stored = self._attempt(self._engine.try_open, key, options)
+        if stored is None:
+            stored = self._look(self._engine.open, key, options)
+        return OpenObject(stored, self._long)
 
     def draft(self, key: ObjectKey, size: int | None, *, etag_follows: bool = False) -> OpenDraft:
-        """Begin a new body; see ``ObjectStore``."""
-        make = partial(self._engine.draft, key, size, etag_follows=etag_follows)
-        return OpenDraft(self._look(make), self._long)
+        """Begin a new body."""
+        draft = self._attempt(partial(self._engine.try_draft, key, size, etag_follows=etag_follows))
+        if draft is None:
+            draft = self._look(partial(self._engine.draft, key, size, etag_follows=etag_follows))
+        return OpenDraft(draft, self._long)
+
+    def change(
+        self,
+        key: ObjectKey,
+        options: ReadOptions,
+        work: Callable[[Edit], R],
+        *,
+        create: bool,
+        is_new: bool = False,
+        next_part_power: int | None = None,
+        size_bytes: int = 0,
+    ) -> R:
+        """Return what ``work`` returns, which is called with the locked object; it must not keep the edit.
+
+        ``size_bytes`` is that of a body for which it takes a draft from the edit; see ``ObjectStore.edit``.
+        """
+        begin = partial(self._engine.try_edit, key, options, create=create, size_bytes=size_bytes)
+        edit = self._attempt(partial(begin, next_part_power=next_part_power))
+        if edit is not None:
+            with edit:
+                return work(edit)
+        enter = partial(self._engine.edit, key, options, create=create, is_new=is_new)
+        return self._change(_changed, partial(enter, next_part_power=next_part_power), work)
 
     def inventory(
         self, partition: str, policy: Policy, suffixes: Sequence[str] | None = None
@@ -214,26 +233,13 @@ class StoreHandle(Handle[ObjectStore]):
         return f"StoreHandle({self._engine!r}, {self.device!r})"
 
 
+def _changed(begin: Callable[[], Edit], work: Callable[[Edit], R]) -> R:
+    with begin() as edit:
+        return work(edit)
+
+
 def _next_batch(items: Iterator[R]) -> list[R]:
     return list(islice(items, LISTED_PER_CALL))
-
-
-def as_call(
-    effort: Effort,
-) -> Callable[[Callable[Concatenate[ObjectStore, P], R]], Callable[Concatenate[StoreHandle, P], R]]:
-    """Make a function of an engine one of a handle: it runs as one call of this effort."""
-    name = effort.value
-
-    def declare(work: Callable[Concatenate[ObjectStore, P], R]) -> Callable[Concatenate[StoreHandle, P], R]:
-        @wraps(work)
-        def call(handle: StoreHandle, /, *args: P.args, **options: P.kwargs) -> R:
-            unit = partial(work, **options) if options else work
-            made: R = handle._runs[name](unit, handle._engine, *args)
-            return made
-
-        return call
-
-    return declare
 
 
 class OpenObject:
@@ -266,16 +272,14 @@ class OpenObject:
         return b"".join(self._stored.blocks(0, self.state.size))
 
     def blocks(self, start: int, stop: int) -> Iterator[bytes]:
-        """See ``StoredObject``."""
-        return _Placed(self._stored.blocks(start, stop), self._run)
+        return _EachStep(self._stored.blocks(start, stop), self._run)
 
     def pieces(self, start: int, stop: int) -> Iterator[bytes | FileBody]:
-        """See ``StoredObject``."""
-        return _Placed(self._stored.pieces(start, stop), self._run)
+        return _EachStep(self._stored.pieces(start, stop), self._run)
 
     def transformed(self, arrange: Callable[[StoredObject], Iterator[bytes]]) -> Iterator[bytes]:
         """Return ``arrange`` applied to the body; it runs where the body is read."""
-        return _Placed(arrange(self._stored), self._run)
+        return _EachStep(arrange(self._stored), self._run)
 
     def close(self) -> None:
         """See ``StoredObject``; it waits for nothing."""
@@ -285,7 +289,7 @@ class OpenObject:
         return f"OpenObject({self._stored!r})"
 
 
-class _Placed(Generic[B], Iterator[B]):
+class _EachStep(Generic[B], Iterator[B]):
     """An iterator each of whose steps is a call."""
 
     __slots__ = ("_pieces", "_run")
@@ -308,13 +312,12 @@ class OpenDraft:
     __slots__ = ("raw", "_run")
 
     def __init__(self, raw: Draft, run: Run):
-        #: For as_call functions.
+        #: For functions that run as one call.
         self.raw = raw
         self._run = run
 
     @property
     def etag(self) -> str:
-        """See ``Draft``."""
         return self.raw.etag
 
     @property
@@ -323,18 +326,15 @@ class OpenDraft:
         return self.raw.may_block(0)
 
     def write(self, data: bytes | memoryview) -> None:
-        """See ``Draft``."""
         if self.raw.may_block(len(data)):
             self._run(self.raw.write, data)
         else:
             self.raw.write(data)
 
     def accept_etag(self, etag: str, sums: str) -> bool:
-        """See ``Draft``."""
         return self.raw.accept_etag(etag, sums)
 
     def discard(self) -> None:
-        """See ``Draft``."""
         self.raw.discard()
 
     def __repr__(self) -> str:

@@ -8,11 +8,12 @@ wrapper around objects returns its own ``ForwardingObject`` from ``open``, one a
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Concatenate, Generic, ParamSpec, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from swift.store.api import (
     Capabilities,
     Edit,
+    EngineDefaults,
     Maintenance,
     ObjectState,
     ObjectStore,
@@ -52,20 +53,32 @@ class ForwardingStore(Forwarding[ObjectStore]):
 
     @property
     def capabilities(self) -> Capabilities:
-        """See ``ObjectStore``; a wrapper that changes bodies has neither."""
+        """Optional features; a wrapper that changes bodies has none."""
         return self.inner.capabilities
 
     @property
     def maintenance(self) -> Maintenance:
-        """See ``ObjectStore``."""
+        """Maintenance operations for daemons."""
         return self.inner.maintenance
 
     @property
     def updates(self) -> PendingUpdates:
-        """See ``ObjectStore``."""
+        """Pending container updates."""
         return self.inner.updates
 
+    def __init_subclass__(cls) -> None:
+        """Let memory answer only calls that the wrapper passes on as they are, unless it says otherwise."""
+        for verb in ("stat", "open", "edit", "draft"):
+            if verb in vars(cls) and f"try_{verb}" not in vars(cls):
+                setattr(cls, f"try_{verb}", getattr(EngineDefaults, f"try_{verb}"))
+
     run = _forward(ObjectStore.run)
+    attempt = _forward(ObjectStore.attempt)
+    close = _forward(ObjectStore.close)
+    try_stat = _forward(ObjectStore.try_stat)
+    try_open = _forward(ObjectStore.try_open)
+    try_edit = _forward(ObjectStore.try_edit)
+    try_draft = _forward(ObjectStore.try_draft)
     stat = _forward(ObjectStore.stat)
     open = _forward(ObjectStore.open)
     edit = _forward(ObjectStore.edit)
@@ -79,35 +92,24 @@ class ForwardingStore(Forwarding[ObjectStore]):
     replication_lock = _forward(ObjectStore.replication_lock)
 
 
+def _attribute(name: str) -> Any:
+    """Return an attribute that is the inner one's."""
+
+    def get(wrapper: Forwarding[object]) -> object:
+        return getattr(wrapper.inner, name)
+
+    def set_(wrapper: Forwarding[object], value: object) -> None:
+        setattr(wrapper.inner, name, value)
+
+    return property(get, set_)
+
+
 class ForwardingObject(Forwarding[StoredObject]):
     """``StoredObject`` that hands every call to ``inner``."""
 
-    @property
-    def state(self) -> ObjectState:
-        """See ``StoredObject``."""
-        return self.inner.state
-
-    @state.setter
-    def state(self, state: ObjectState) -> None:
-        self.inner.state = state
-
-    @property
-    def keep_cache(self) -> bool:
-        """See ``StoredObject``."""
-        return self.inner.keep_cache
-
-    @keep_cache.setter
-    def keep_cache(self, keep: bool) -> None:
-        self.inner.keep_cache = keep
-
-    @property
-    def check_md5(self) -> bool:
-        """See ``StoredObject``."""
-        return self.inner.check_md5
-
-    @check_md5.setter
-    def check_md5(self, check: bool) -> None:
-        self.inner.check_md5 = check
+    state: ObjectState = _attribute("state")
+    keep_cache: bool = _attribute("keep_cache")
+    check_md5: bool = _attribute("check_md5")
 
     read_cached = _forward(StoredObject.read_cached)
     blocks = _forward(StoredObject.blocks)
@@ -118,14 +120,7 @@ class ForwardingObject(Forwarding[StoredObject]):
 class ForwardingEdit(Forwarding[Edit]):
     """``Edit`` that hands every call to ``inner``; its drafts are the inner ones."""
 
-    @property
-    def state(self) -> ObjectState:
-        """See ``Edit``."""
-        return self.inner.state
-
-    @state.setter
-    def state(self, state: ObjectState) -> None:
-        self.inner.state = state
+    state: ObjectState = _attribute("state")
 
     def __enter__(self) -> Edit:
         self.inner.__enter__()

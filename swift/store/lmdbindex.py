@@ -41,8 +41,8 @@ from swift.green import pause
 from swift.platform.devices import NO_SPACE_ERRORS
 from swift.platform.locks import HOLDER_TIMEOUT_S, Patience
 from swift.platform.mapguard import MapGuard
+from swift.platform.sharedstate import StateHeld, held
 from swift.platform.waiting import yielding
-from swift.store.tier.shared import StateHeld, held
 
 if TYPE_CHECKING:
     import lmdb
@@ -466,7 +466,6 @@ class LmdbIndex:
         os.fsync(directory)
 
     def check(self) -> None:
-        """See ``Index``."""
         opened = self._in_use()
         self._check_pages(opened)
         if opened.guard.has_lost_writes():
@@ -481,7 +480,6 @@ class LmdbIndex:
             raise self._failure(opened, error)
 
     def is_current(self) -> bool:
-        """See ``Index``."""
         opened = self._opened
         return opened is not None and self._is_in_place(opened)
 
@@ -547,11 +545,9 @@ class LmdbIndex:
             return
 
     def discard(self) -> None:
-        """See ``Index``."""
         self._throw_away(self._in_use())
 
     def get(self, key: bytes) -> bytes | None:
-        """See ``Index``."""
         opened = self._in_use()
         try:
             with opened.env.begin() as txn:
@@ -563,7 +559,6 @@ class LmdbIndex:
         return found
 
     def keys(self, prefix: bytes, after: bytes, count: int) -> list[bytes]:
-        """See ``Index``."""
         opened = self._in_use()
         begin = max(prefix, after + b"\0" if after else prefix)
         try:
@@ -576,7 +571,6 @@ class LmdbIndex:
         return found
 
     def items(self, begin: bytes, end: bytes, count: int) -> list[tuple[bytes, bytes]]:
-        """See ``Index``."""
         opened = self._in_use()
         try:
             with opened.env.begin() as txn:
@@ -588,7 +582,6 @@ class LmdbIndex:
         return found
 
     def size_bytes(self) -> int:
-        """See ``Index``."""
         opened = self._in_use()
         try:
             return os.stat(self._file(opened.name)).st_blocks * 512
@@ -597,7 +590,6 @@ class LmdbIndex:
 
     @contextmanager
     def writing(self) -> Iterator[Writing]:
-        """See ``Index``."""
         opened = self._in_use()
         try:
             with opened.writer_lock.hold(), opened.env.begin(write=True) as txn:
@@ -611,7 +603,6 @@ class LmdbIndex:
         self._check_pages(opened)
 
     def close(self, *, is_last: bool) -> None:
-        """See ``Index``."""
         opened, self._opened = self._opened, None
         try:
             if opened is None or not is_last or opened.guard.has_failed or not self._is_noted(opened):

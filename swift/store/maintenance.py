@@ -170,7 +170,6 @@ class FileMaintenance:
     # --- find ----------------------------------------------------------------------------------------
 
     def find(self, location: Location, options: ReadOptions) -> Found:
-        """See ``Maintenance``."""
         object_path = self._object_path(location)
         for _ in range(TRIES):
             _, loaded = self._core.loaded(object_path.key, options, open_data=False)
@@ -208,7 +207,6 @@ class FileMaintenance:
     # --- audit ---------------------------------------------------------------------------------------
 
     def audit(self, location: Location, *, full: bool, pace: Pace, temporary_age_s: float) -> AuditReport:
-        """See ``Maintenance``."""
         object_path = self._object_path(location)
         options = ReadOptions(self._core.clock.time(), open_expired=True)
         for _ in range(TRIES):
@@ -315,7 +313,6 @@ class FileMaintenance:
         raise FilesChanged(f"{loaded.data_path} was replaced")
 
     def quarantine(self, location: Location, reason: str) -> None:
-        """See ``Maintenance``."""
         object_path = self._object_path(location)
         try:
             self._core.quarantine(object_path, reason)
@@ -326,7 +323,6 @@ class FileMaintenance:
     # --- purge ---------------------------------------------------------------------------------------
 
     def purge(self, location: Location, synced: SyncedVersion) -> bool:
-        """See ``Maintenance``."""
         disk, object_path = self._core.disk, self._object_path(location)
         try:
             fd = lock_directory(disk, object_path.directory)
@@ -353,11 +349,9 @@ class FileMaintenance:
         return []
 
     def locations_in(self, device: str, part: str, policies: Sequence[Policy]) -> Iterator[Location]:
-        """See ``Maintenance``."""
         return iter(())
 
     def purge_all(self, purges: Sequence[tuple[Location, SyncedVersion]]) -> None:
-        """See ``Maintenance``."""
         for location, synced in purges:
             self.purge(location, synced)
 
@@ -386,7 +380,6 @@ class FileMaintenance:
         return gone if synced.keeps_metadata else metas + gone
 
     def remove_lone_metadata(self, locations: Sequence[Location]) -> None:
-        """See ``Maintenance``."""
         disk = self._core.disk
         for location in locations:
             object_path = self._object_path(location)
@@ -418,12 +411,10 @@ class FileMaintenance:
     # --- partitions ----------------------------------------------------------------------------------
 
     def change_token(self, device: str, partition: str, policy: Policy) -> str:
-        """See ``Maintenance``."""
         path = partition_dir(self._core.devices.path(device), policy, partition)
         return journal_token(self._core.disk, path, self._core.disk.now_ns())
 
     def idle_s(self, device: str, partition: str, policy: Policy) -> float:
-        """See ``Maintenance``."""
         path = partition_dir(self._core.devices.path(device), policy, partition)
         return journal_idle_s(self._core.disk, path, self._core.disk.now_ns())
 
@@ -442,7 +433,6 @@ class FileMaintenance:
             _sync_if_there(disk, directory)
 
     def prepare(self, device: str, policy: Policy, before_s: float) -> list[str]:
-        """See ``Maintenance``."""
         disk, device_path = self._core.disk, self._core.devices.path(device)
         temporary, objects = temporary_dir(device_path, policy), objects_dir(device_path, policy)
         for name in _names_below(disk, temporary):
@@ -460,7 +450,6 @@ class FileMaintenance:
         ]
 
     def remove_partition(self, device: str, partition: str, policy: Policy) -> bool:
-        """See ``Maintenance``."""
         device_path = self._core.devices.path(device)
         path = partition_dir(device_path, policy, partition)
         with self._core.changes.change(device_path, path):

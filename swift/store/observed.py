@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar, Unpack
 
 from swift.policy.policy import Policy
-from swift.store.api import Edit, ObjectKey, ObjectStore, ReadOptions
+from swift.store.api import Edit, EditOptions, ObjectKey, ObjectStore, ReadOptions, TryEditOptions
 from swift.store.layered import ForwardingEdit, ForwardingStore
 from swift.store.registry import EngineParts
 from swift.telemetry.metrics import HistogramMetric, Registry
@@ -34,7 +34,8 @@ def _counted(
         began = time.monotonic()
         result = method(store, *args, **options)
         assert isinstance(store, ObservedStore)
-        store.count(name, str(getattr(args[0], "device", args[0])), began)
+        if result is not None:
+            store.count(name, str(getattr(args[0], "device", args[0])), began)
         return result
 
     return call
@@ -53,33 +54,29 @@ class ObservedStore(ForwardingStore):
         _SECONDS.of(self._metrics, call=call, device=device).observe(seconds)
 
     stat = _counted(ForwardingStore.stat, "look")
+    try_stat = _counted(ForwardingStore.try_stat, "look")
     open = _counted(ForwardingStore.open, "open")
+    try_open = _counted(ForwardingStore.try_open, "open")
     hashes = _counted(ForwardingStore.hashes, "hashes")
 
-    def edit(
-        self,
-        key: ObjectKey,
-        options: ReadOptions,
-        *,
-        create: bool,
-        is_new: bool = False,
-        next_part_power: int | None = None,
-    ) -> Edit:
-        """See ``ObjectStore``."""
-        inner = super().edit(key, options, create=create, is_new=is_new, next_part_power=next_part_power)
-        return _ObservedEdit(inner, self, key.device)
+    def edit(self, key: ObjectKey, options: ReadOptions, **how: Unpack[EditOptions]) -> Edit:
+        """Return an edit that is measured."""
+        began = time.monotonic()
+        return _ObservedEdit(super().edit(key, options, **how), self, key.device, began)
+
+    def try_edit(self, key: ObjectKey, options: ReadOptions, **how: Unpack[TryEditOptions]) -> Edit | None:
+        """Return an edit that is measured; None if memory does not suffice."""
+        began = time.monotonic()
+        inner = super().try_edit(key, options, **how)
+        return None if inner is None else _ObservedEdit(inner, self, key.device, began)
 
 
 class _ObservedEdit(ForwardingEdit):
-    def __init__(self, inner: Edit, store: ObservedStore, device: str):
+    def __init__(self, inner: Edit, store: ObservedStore, device: str, began: float):
         super().__init__(inner)
         self._store = store
         self._device = device
-        self._began = 0.0
-
-    def __enter__(self) -> Edit:
-        self._began = time.monotonic()
-        return super().__enter__()
+        self._began = began
 
     def __exit__(self, *args: object) -> None:
         super().__exit__(*args)

@@ -31,11 +31,12 @@ from swift.store.calls import InlinePools, Pools
 from swift.store.chooser import ReclaimRules
 from swift.store.core import EngineCore, EngineRules
 from swift.store.engine import FileStore
-from swift.store.handle import SpaceHandle, StoreHandle
-from swift.store.packed.device import PackedRules
+from swift.store.handle import StoreHandle
 from swift.store.packed.engine import PackedStore
 from swift.store.packed.opening import IndexOpening
 from swift.store.packed.settings import PackedSettings
+from swift.store.packed.space import SpaceHandle
+from swift.store.packed.writer import PackedRules
 from swift.telemetry.metrics import Registry
 
 ENTRY_POINT_GROUP = "swift.diskfile"
@@ -89,7 +90,7 @@ def file_store(parts: EngineParts, _policy: Policy | None = None) -> FileStore:
     return FileStore(_core(parts, new_syncs))
 
 
-def packed_store(parts: EngineParts, _policy: Policy | None = None) -> ObjectStore:
+def packed_store(parts: EngineParts, _policy: Policy | None = None) -> PackedStore:
     """Return the packed engine."""
     settings = parts.packed
     return PackedStore(
@@ -163,7 +164,7 @@ def is_packed(policy: Policy) -> bool:
 
 
 class StoreRegistry:
-    """The engine of each policy with its wrappers, made at first use; the built-in engine is shared."""
+    """The engine of each policy with its wrappers, made at first use; each built-in engine is shared."""
 
     def __init__(self, parts: EngineParts, wrappers: Sequence[WrapperFactory] | None = None):
         """``wrappers`` stand in for those that ``parts`` names. Raises ``ConfigError``."""
@@ -171,7 +172,8 @@ class StoreRegistry:
         self._wrappers = [load_wrapper(name) for name in parts.wrappers] if wrappers is None else wrappers
         self._by_index: dict[int, ObjectStore] = {}
         self._handles: dict[tuple[int, str], StoreHandle] = {}
-        self._shared: dict[EngineFactory, ObjectStore] = {}
+        self._files: FileStore | None = None
+        self._packed: PackedStore | None = None
 
     def at(self, policy: Policy, device: str) -> StoreHandle:
         """Return the handle of a policy's engine on a device.
@@ -199,35 +201,32 @@ class StoreRegistry:
         return store
 
     def _made(self, policy: Policy) -> ObjectStore:
-        factory = load_factory(policy.diskfile_module)
-        if factory not in _BUILT_IN.values():
+        factory, tier = load_factory(policy.diskfile_module), self._parts.tier
+        if factory is packed_store:
+            return self._packed_engine()
+        if factory is not file_store:
             return factory(self._parts, policy)
-        store = self._shared.get(factory)
-        if store is None:
-            store = self._shared[factory] = factory(self._parts, policy)
-        tier = self._parts.tier
-        return tier(store, policy) if tier is not None and isinstance(store, FileStore) else store
+        if self._files is None:
+            self._files = file_store(self._parts)
+        return self._files if tier is None else tier(self._files, policy)
+
+    def _packed_engine(self) -> PackedStore:
+        if self._packed is None:
+            self._packed = packed_store(self._parts)
+        return self._packed
 
     def space(self, device: str) -> SpaceHandle:
         """Return the space of a device of the packed engine.
 
         Raises ``DeviceUnavailable`` for a device that was never there.
         """
-        store = self._shared.get(packed_store)
-        if store is None:
-            store = self._shared[packed_store] = packed_store(self._parts)
-        assert isinstance(store, PackedStore)
+        store = self._packed_engine()
         return SpaceHandle(store.space, partial(store.run, device))
 
-    def holds_devices(self, policies: Iterable[Policy]) -> bool:
-        """Return True if an engine of one of the policies has to be closed. Raises ``ConfigError``."""
-        return any(map(is_packed, policies))
-
     def close(self) -> None:
-        """Close the engines that hold something open."""
-        for store in self._shared.values():
-            if isinstance(store, PackedStore):
-                store.close()
+        """Close what the engines hold open."""
+        for store in (*self._by_index.values(), *filter(None, (self._packed,))):
+            store.close()
 
     def __repr__(self) -> str:
         return f"StoreRegistry({sorted(self._by_index)})"

@@ -42,18 +42,15 @@ class FileReservation:
         self._until_s = clock.monotonic() + LEASE_S
 
     def holds(self) -> bool:
-        """See ``Reservation``."""
         return self._fd is not None and self._clock.monotonic() < self._until_s
 
     def release(self) -> None:
-        """See ``Reservation``."""
         if self._vanished:
             self._leave(self._vanished)
         else:
             self.complete()
 
     def complete(self) -> None:
-        """See ``Reservation``."""
         fd, self._fd = self._fd, None
         if fd is not None:
             try:
@@ -62,7 +59,6 @@ class FileReservation:
                 self._disk.close(fd)
 
     def abandon(self) -> None:
-        """See ``Reservation``."""
         self._leave(self._writer)
 
     def _leave(self, vanished: Timestamp) -> None:

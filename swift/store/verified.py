@@ -175,7 +175,6 @@ class FileObject:
         self.close()
 
     def read_cached(self, size_max: int) -> bytes | None:
-        """See ``StoredObject``."""
         size = self.state.size
         if self._fd is None or size > size_max:
             return None
@@ -187,7 +186,6 @@ class FileObject:
         return data
 
     def blocks(self, start: int, stop: int) -> Iterator[bytes]:
-        """See ``StoredObject``."""
         size = self.state.size
         if start >= stop:
             return iter(())
@@ -201,7 +199,6 @@ class FileObject:
         return self._unchecked(start, stop)
 
     def pieces(self, start: int, stop: int) -> Iterator[bytes | FileBody]:
-        """See ``StoredObject``."""
         sidecar = self._read_sidecar() if self.keep_cache and self.state.size > SMALL_BYTES else None
         if sidecar is None:
             return iter(self.blocks(start, stop))

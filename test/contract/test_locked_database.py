@@ -26,7 +26,7 @@ NOW = Timestamp(10)
 ELSEWHERE = {
     "create",
     "make_file",
-    "on_disk",
+    "call",
     "relax",
     "close",
     "info_of",

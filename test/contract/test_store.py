@@ -38,11 +38,11 @@ from swift.store.engine import FileStore
 from swift.store.errors import BadFragmentIndex, CorruptBody, HashCollision
 from swift.store.layered import ForwardingEdit, ForwardingMaintenance, ForwardingObject, ForwardingStore
 from swift.store.observed import ObservedStore
-from swift.store.packed.device import PackedRules
 from swift.store.packed.engine import PackedStore
 from swift.store.packed.opening import IndexOpening
 from swift.store.packed.record import ALIGNMENT, Kind
 from swift.store.packed.settings import PackedSettings
+from swift.store.packed.writer import PackedRules
 from swift.store.tier.policy import MODES
 from swift.telemetry.metrics import Registry
 from test.support.memoryengine import MemoryStore

@@ -103,7 +103,7 @@ def test_an_operator_watches_and_changes_rules_for_all_workers(live):
     assert live.rules.read_text() == before
     other = before.replace("requests = 3", "requests = 1")
     answer = live.raw("PUT", f"{url}/rules", admin, body=other)
-    assert (answer.status, json.loads(answer.body)) == (200, {"rules": 2, "written": True, "told": True})
+    assert (answer.status, json.loads(answer.body)) == (200, {"rules": 2, "written": True, "published": True})
     assert live.rules.read_text() == other
     refused = []
 

@@ -2,7 +2,7 @@
 
 A call of an engine on the event loop stops every request of the worker. The types make that impossible: only
 ``swift/store``, ``swift/db`` and the handles have an engine or a ``Run``. A function that is handed an engine
-runs as one placed call, and must not keep it.
+runs as one call, and must not keep it.
 """
 
 import ast
@@ -18,7 +18,7 @@ INSIDE = (
 )
 #: Commands without an event loop may block.
 COMMANDS = ("cli/", "load/", "aio/", "operations/", "plan/")
-#: Types whose values block. A value of the first ones is the argument of a placed function and nothing else.
+#: Types whose values block. A value of the first ones is the argument of a function that is one call.
 ENGINES = ("ObjectStore", "Edit", "Maintenance", "PendingUpdates")
 RAW_STORE = {*ENGINES, "Draft", "Reservation", "StoredObject"}
 #: What makes an engine, or a connection to a database.
@@ -27,7 +27,7 @@ RUNS = {"Run", "run_inline"}
 #: Attributes that lead from a handle or a registry to what is behind it.
 WAYS = {"_engine", "_target", "_runs", "_run_of", "_stored"}
 ALLOWED = {
-    "dbsync/receivedfiles.py: connect": "in functions of a disk, which are placed",
+    "dbsync/receivedfiles.py: connect": "in functions of a disk, which are calls",
     "runtime/deviceidentity.py: connect": "at the start, before there are requests",
 }
 
@@ -87,7 +87,7 @@ def _escapes(function):
             isinstance(node, ast.Attribute) and node.attr == "raw" and "draft" in ast.unparse(node.value)
             for node in ast.walk(function)
         ):
-            yield f"{function.name}: an open draft's raw one outside of a placed function"
+            yield f"{function.name}: an open draft's raw one outside of a call"
         return
     fine = set()
     for node in ast.walk(function):
@@ -105,7 +105,7 @@ def _escapes(function):
         if isinstance(node, ast.Name) and node.id in raw and (id(node) not in fine or id(node) in inner):
             yield f"{function.name}: {node.id} outlives its call"
         elif isinstance(node, ast.Yield | ast.YieldFrom):
-            yield f"{function.name}: a generator is not placed"
+            yield f"{function.name}: a generator is no call"
 
 
 def test_engines_are_reached_through_handles():
@@ -144,7 +144,7 @@ def test_a_seeded_call_is_found(seed):
     assert list(faults_of(ast.parse(seed)))
 
 
-def test_a_placed_function_is_no_fault():
+def test_a_function_that_is_one_call_is_no_fault():
     work = (
         "def f(engine: ObjectStore, key):\n    with engine.edit(key) as edit:\n        return g(engine, edit)"
     )

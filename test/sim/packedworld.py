@@ -22,9 +22,9 @@ from swift.store.core import EngineCore, EngineRules
 from swift.store.errors import CorruptBody
 from swift.store.lmdbindex import IndexFailed, IndexReplaced
 from swift.store.packed.compaction import Compactor
-from swift.store.packed.device import PackedRules
 from swift.store.packed.engine import PackedStore
 from swift.store.packed.entry import META_SPACE, decode_entries
+from swift.store.packed.writer import PackedRules
 from test.sim.powercut import Killed, SimulatedDisk
 from test.sim.test_powercut import GOLD, HASHER, NOW_S, TOP, OneDevice, at, live, metadata_of
 from test.sim.test_powercut import key_of as key_at
@@ -625,14 +625,14 @@ class World:
     def at_once(self, changes, *, by=0):
         """Apply changes of several objects in one batch."""
         device = device_of(self.stores[by])
-        real = device._threads
-        batches = device._threads = NestedBatches(device._process)
+        real = device.writer.threads
+        batches = device.writer.threads = NestedBatches(device.writer.process)
         batches.following = list(changes)
         try:
             while batches.following:
                 batches.following.pop(0)()
         finally:
-            device._threads = real
+            device.writer.threads = real
 
     def settle_interrupted(self, key, by):
         """Read an object that a killed process was changing; fix its outcome."""

@@ -19,8 +19,8 @@ from swift.obj.auditor.settings import ObjectAuditorSettings
 from swift.obj.auditor.task import ALL, ObjectAuditor
 from swift.obj.auditor.watchers import Watchers
 from swift.obj.compactor import ObjectCompactor, ObjectCompactorSettings
-from swift.store.packed.device import PackedRules
 from swift.store.packed.verify import Verifier
+from swift.store.packed.writer import PackedRules
 from test.support.object_cluster import CODED, NODES, ObjectCluster, Version
 from test.support.object_servers import GOLD
 

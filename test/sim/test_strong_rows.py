@@ -34,14 +34,14 @@ def test_the_proxy_sends_rows_that_object_servers_did_not_report(sim, containers
     request = Request("PUT", "/v1/a/c/o", {"x-timestamp": Timestamp.now().internal, **TEXT}, env={})
     path = EntityPath("a", "c", "o")
     target = locate_for_write(sim.context, request, path, ContainerInfo(200))
-    silent = [BackendResponse(201), BackendResponse(201, headers={fields.BACKEND_CONTAINER_TOLD: ""})]
+    silent = [BackendResponse(201), BackendResponse(201, headers={fields.BACKEND_CONTAINER_SERVERS: ""})]
     row = row_of_put(request, 5, "0" * 32)
     assert ensure_row_majority(sim.context, request, target, silent, "PUT", row)
     assert [server_rows(sim, n) for n in containers] == [["o"]] * 3
     with sim.refusing("container", *containers[1:]):
         assert not ensure_row_majority(sim.context, request, target, silent, "DELETE", {})
     nodes = ring_of(sim).primaries(ring_of(sim).partition_of(sim.hasher.digest("a", "c")))
-    told = [BackendResponse(201, headers={fields.BACKEND_CONTAINER_TOLD: node.key}) for node in nodes[:2]]
+    told = [BackendResponse(201, headers={fields.BACKEND_CONTAINER_SERVERS: node.key}) for node in nodes[:2]]
     with sim.refusing("container", *containers):
         assert ensure_row_majority(sim.context, request, target, told, "PUT", row)
 

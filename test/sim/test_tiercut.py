@@ -16,13 +16,13 @@ from contextlib import contextmanager
 
 import pytest
 
+from swift.platform.sharedstate import BYTES, SharedState
 from swift.store.core import EngineCore
 from swift.store.lmdbindex import IndexFailed
 from swift.store.tier.directory import Reader
 from swift.store.tier.entries import Entries
 from swift.store.tier.extents import ExtentLog
 from swift.store.tier.policy import CLASSES
-from swift.store.tier.shared import BYTES, SharedState
 from swift.store.tier.store import TierStore
 from swift.store.tier.tier import CacheTier, TierDependencies
 from test.sim import test_powercut as plain

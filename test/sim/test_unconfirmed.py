@@ -9,7 +9,7 @@ import time
 import pytest
 
 from swift.http.request import Request
-from swift.store.packed.volumes import LostRanges
+from swift.store.packed.lost import LostRanges
 from test.support.sim import node_port
 from test.support.tiers import on_node
 

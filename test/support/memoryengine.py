@@ -30,6 +30,7 @@ from swift.store.api import (
     AuditReport,
     Capabilities,
     Draft,
+    EngineDefaults,
     Found,
     Location,
     ObjectKey,
@@ -67,7 +68,7 @@ Directory = dict[str, MemoryFile]
 Where = tuple[str, int, str, str]
 
 
-class MemoryStore:
+class MemoryStore(EngineDefaults):
     """``ObjectStore`` in dictionaries; ``capacity_bytes`` bounds each device, None does not."""
 
     def __init__(

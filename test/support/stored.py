@@ -10,7 +10,7 @@ from swift.base.hashing import PathHasher
 from swift.platform.devices import Devices
 from swift.store.api import ObjectKey
 from swift.store.layout import objects_dir
-from swift.store.packed.edit import remove
+from swift.store.packed.files import remove
 from swift.store.packed.place import Place
 from swift.store.packed.record import ALIGNMENT
 from swift.store.reader import ANY_NAME
@@ -114,7 +114,7 @@ class Stored:
         with opened(self.device) as store:
             key = ObjectKey(self.device.name, str(self.partition), self.policy, ANY_NAME, self.hash)
             place = Place(store.core, store.devices.device(self.device.name), key)
-            with place.device.locks.hold(place.lock):
+            with place.device.holding(place.lock):
                 remove(place, self.partition, [self._entry])
 
 

@@ -7,13 +7,13 @@ import random
 import shutil
 from dataclasses import replace
 
+from swift.platform.sharedstate import TierSession
 from swift.policy.policy import Policies
 from swift.store.api import ObjectKey
 from swift.store.layered import ForwardingMaintenance, ForwardingStore
 from swift.store.reader import ANY_NAME
 from swift.store.tier.policy import CLASSES
 from swift.store.tier.settings import TierSettings, option_of
-from swift.store.tier.shared import TierSession
 from swift.store.tier.store import TierStore
 from swift.store.tier.tier import CacheTier, TierDependencies
 

@@ -53,7 +53,7 @@ class Observer:
         return {
             "account": info.account,
             "container": info.container,
-            "file_size": broker.on_disk(_size_of, path),
+            "file_size": broker.call(_size_of, path),
             "meta_timestamp": own.meta_timestamp,
             "node_index": node_index,
             "object_count": info.object_count,

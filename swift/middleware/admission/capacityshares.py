@@ -122,7 +122,7 @@ class ShareExchange:
         if window != self._window:
             self._slot = cache.incr(f"{_PROCESSES_KEY}/{window}", ttl_s=4 * REPORT_WINDOW_S)
             self._window = window
-        value = {"id": self._id, "told": mine}
+        value = {"id": self._id, "usage": mine}
         cache.set(
             f"{_PROCESSES_KEY}/{window}/{self._slot}", value, ttl_s=2 * REPORT_WINDOW_S, raise_on_error=True
         )
@@ -152,11 +152,11 @@ class ShareExchange:
             if place > known and empty > 1:
                 break
             value = cache.get(f"{_PROCESSES_KEY}/{window}/{place}", None, raise_on_error=True)
-            if not isinstance(value, dict) or not is_usage_report(value.get("told")):
+            if not isinstance(value, dict) or not is_usage_report(value.get("usage")):
                 empty += 1
                 continue
             empty = 0
-            received.setdefault(str(value.get("id")), value["told"])
+            received.setdefault(str(value.get("id")), value["usage"])
 
     def make_report(
         self, uses: Mapping[str, Usage], guarantees: Mapping[str, Amounts], passed_s: float

@@ -316,7 +316,7 @@ class Admission(Filter):
             raise RulesNotStored
         self._rule_file.replace_rules(update, promisable)
         self._apply_rules()
-        return {"rules": len(self._rule_file.rules.rules), "written": is_written, "told": is_published}
+        return {"rules": len(self._rule_file.rules.rules), "written": is_written, "published": is_published}
 
     def _cluster_state(self) -> dict[str, object]:
         """Return the state of all processes as of the last exchange."""

@@ -66,7 +66,7 @@ class AuditPosition:
         unreadable.
         """
         try:
-            names = json.loads(self._disk.place(read_regular, self.path))["partitions"]
+            names = json.loads(self._disk.call(read_regular, self.path))["partitions"]
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
         known = isinstance(names, list) and all(isinstance(name, str) for name in names)
@@ -77,7 +77,7 @@ class AuditPosition:
         now_s = self._clock.monotonic()
         if left and now_s - self._saved_s < SAVED_EVERY_S:
             return
-        self._disk.place(self._replace, json.dumps({"partitions": left}).encode(), now_s)
+        self._disk.call(self._replace, json.dumps({"partitions": left}).encode(), now_s)
 
     def forget(self) -> None:
         """Forget the position after a complete pass. Raises OSError."""

@@ -50,7 +50,7 @@ from swift.proxy.listing.merge import (
 )
 from swift.proxy.listing.plan import AUTO, OBJECT, UNSHARDED, Finding, ListingParameters
 
-_HELD = "held"
+_REPLICA_ROWS = "replica-rows"
 #: Uncertain names whose objects are requested at the same time.
 _HEADS_AT_ONCE = 8
 #: Maximum number of requests for a container's rows by one page.
@@ -209,7 +209,7 @@ class Primaries:
         Raises ``HTTPError`` 503.
         """
         headers = {
-            fields.BACKEND_RECORD_TYPE: _HELD,
+            fields.BACKEND_RECORD_TYPE: _REPLICA_ROWS,
             fields.BACKEND_STORAGE_POLICY_INDEX: self._policy_index,
             fields.BACKEND_OVERRIDE_DELETED: "true",
         }
@@ -218,7 +218,7 @@ class Primaries:
         for response in responses:
             if response.status == 404 and may_lack:
                 held.append(ReplicaRows((), ""))
-            elif response.headers.get(fields.BACKEND_RECORD_TYPE) == _HELD and response.status == 200:
+            elif response.headers.get(fields.BACKEND_RECORD_TYPE) == _REPLICA_ROWS and response.status == 200:
                 try:
                     held.append(parse_replica_rows(response.body))
                 except InvalidValue:

@@ -222,10 +222,14 @@ def ensure_row_majority(
 ) -> bool:
     """Return True if a majority of the primaries of one container has ``op`` (PUT or DELETE) of a row.
 
-    Our object servers report which container servers took the row (``X-Backend-Container-Told``); the others
-    get it from here. A strong listing shows every such row (decision 0017).
+    Our object servers report which container servers took the row (``X-Backend-Container-Servers``); the
+    others get it from here. A strong listing shows every such row (decision 0017).
     """
-    lists = [response.headers.get(fields.BACKEND_CONTAINER_TOLD, "") for response in responses]
+    lists = [
+        response.headers.get(name, "")
+        for response in responses
+        for name in (fields.BACKEND_CONTAINER_SERVERS, fields.FORMER_CONTAINER_SERVERS)
+    ]
     reported = {key for keys in lists for key in keys.split(",")}
     headers = _row_headers(context, request, location, row)
     own = EntityPath(location.path.account, location.path.container)
@@ -298,7 +302,7 @@ def write_attempts(
     )
     if location.is_strongly_listed:
         for attempt in attempts:
-            attempt[fields.BACKEND_REPORT_TOLD] = "true"
+            attempt[fields.BACKEND_REPORT_CONTAINER_SERVERS] = "true"
     mark_queue_cleaners(attempts)
     delete_at = headers.get("x-delete-at")
     if delete_at:

@@ -108,34 +108,16 @@ class AccessLogRecord:
     def text(self) -> str:
         """The line with its newline."""
         when = time.strftime("[%d/%b/%Y:%H:%M:%S +0000]", time.gmtime(self.begun_s))
+        plain, quoted, headers = _unquoted_field, _quoted_field, self.headers
         words = (
-            *(
-                _unquoted_field(self.owner),
-                _unquoted_field(self.bucket),
-                when,
-                _unquoted_field(self.address),
-                _unquoted_field(self.requester),
-            ),
-            *(
-                _unquoted_field(self.txid),
-                self.operation,
-                _quote_key(self.key),
-                _quoted_field(_find_secrets.sub(r"\1-", self.request_line)),
-            ),
-            *(str(self.status), _unquoted_field(self.error_code), str(self.sent_bytes or "-")),
+            *(plain(self.owner), plain(self.bucket), when, plain(self.address), plain(self.requester)),
+            *(plain(self.txid), self.operation, _quote_key(self.key)),
+            quoted(_find_secrets.sub(r"\1-", self.request_line)),
+            *(str(self.status), plain(self.error_code), str(self.sent_bytes or "-")),
             *("-" if self.object_bytes is None else str(self.object_bytes), _milliseconds(self.total_s)),
-            *(_milliseconds(self.turnaround_s), _quoted_field(self.headers.get("referer", ""))),
-            *(
-                _quoted_field(self.headers.get("user-agent", "")),
-                _unquoted_field(self.version),
-                _unquoted_field(self.txid),
-            ),
-            *(
-                self.signature or "-",
-                "-",
-                self.authentication or "-",
-                _unquoted_field(self.headers.get("host", "")),
-            ),
+            *(_milliseconds(self.turnaround_s), quoted(headers.get("referer", ""))),
+            *(quoted(headers.get("user-agent", "")), plain(self.version), plain(self.txid)),
+            *(self.signature or "-", "-", self.authentication or "-", plain(headers.get("host", ""))),
             *("-", "-", "-"),
         )
         return " ".join(words) + "\n"

@@ -70,7 +70,7 @@ def _parse_max_age(text: str) -> int | None:
     """Return a number of seconds, None for empty text; a negative one disables caching in browsers."""
     text = text.strip()
     digits = text.removeprefix("-")
-    if text and not (is_digits(digits) and int(digits) <= NUMBER_MAX):
+    if text and not (is_digits(digits) and len(digits) <= 10 and int(digits) <= NUMBER_MAX):
         raise S3Error("MalformedXML")
     return int(text) if text else None
 

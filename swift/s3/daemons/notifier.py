@@ -106,7 +106,7 @@ class WebhookClient:
 # does not respond gets no more events in this pass; other webhooks do.
 
 NAME = "s3-notifier"
-COUNTS = ("told", "gone", "refused", "waiting", "dropped", "errors")
+COUNTS = ("delivered", "gone", "refused", "waiting", "dropped", "errors")
 
 
 class QueuedEvent(NamedTuple):
@@ -208,7 +208,7 @@ class NotifierPass:
             task.log.warning(f"{target} does not accept events: {error}")
             return "refused"
         task.client.delete(unit.path)
-        return "told"
+        return "delivered"
 
     def facts(self) -> dict[str, object]:
         """Return no facts beyond the counts."""

@@ -17,10 +17,11 @@ from swift.store.errors import Damaged
 from swift.store.hashes import FRESH_NS
 from swift.store.lmdbindex import Index
 from swift.store.packed import rows
+from swift.store.packed.lost import LostRanges
 from swift.store.packed.record import ALIGNMENT, Kind
 from swift.store.packed.recovery import has_tail
 from swift.store.packed.rows import Spaces, VolumeRow
-from swift.store.packed.volumes import LostRanges, OpenVolume, Volumes
+from swift.store.packed.volumes import OpenVolume, Volumes
 
 T = TypeVar("T")
 #: Of a volume's file and row: they agreed, and nothing was written since.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from swift.base.timestamp import ZERO
 from swift.store.lmdbindex import Writing
 from swift.store.packed import rows
 from swift.store.packed.entry import Entry, decode_entries, encode_entries, entry_of
-from swift.store.packed.record import ALIGNMENT, Header, Kind, Position, Record
+from swift.store.packed.record import ALIGNMENT, Header, Kind, Position, Record, Reference
 from swift.store.packed.rows import Spaces
 
 
@@ -46,6 +47,26 @@ class Change:
     def entry(self) -> Entry:
         """Return the entry of the record, once it has a position."""
         return entry_of(self.record.header, self.position, self.record.total_bytes)
+
+
+def gone(header: Header, positions: list[Position], kind: Kind = Kind.GONE) -> Record:
+    """Return the record that says that records of an object are no longer there, or never were."""
+    references = tuple(
+        Reference(partition, position)
+        for position in positions
+        for partition in (header.partition, header.also_partition)
+        if partition is not None
+    )
+    return Record(
+        header._replace(
+            kind=kind,
+            timestamp=ZERO,
+            ctype_timestamp=None,
+            references=references,
+            durable=False,
+            external=False,
+        )
+    )
 
 
 class LiveBytes:
@@ -99,8 +120,8 @@ def apply(writing: Writing, spaces: Spaces, changes: list[Change], ends: dict[in
                 entry = change.entry()
                 entries.append(entry)
                 live_bytes.add(entry)
-            for gone in update.removed:
-                live_bytes.remove(gone)
+            for dead in update.removed:
+                live_bytes.remove(dead)
             if header.kind is Kind.LINK:
                 linked = [each for each in entries if each.position == header.references[0].position]
                 for each in linked:
@@ -123,16 +144,16 @@ def _replace(writing: Writing, spaces: Spaces, change: Change, update: Update, l
     key = spaces.make(writing, header.policy, update.partition, header.hash)
     found = decode_entries(writing.get(key) or b"")
     copy = change.entry()
-    gone = [
+    dead = [
         entry
         for entry in found
         if (entry.name == copy.name if update.merges else entry.position == update.replaces)
     ]
-    if gone or update.merges:
-        for entry in gone:
+    if dead or update.merges:
+        for entry in dead:
             live_bytes.remove(entry)
         live_bytes.add(copy)
-        writing.put(key, encode_entries([*(entry for entry in found if entry not in gone), copy]))
+        writing.put(key, encode_entries([*(entry for entry in found if entry not in dead), copy]))
 
 
 def _remove_references(writing: Writing, spaces: Spaces, header: Header, live_bytes: LiveBytes) -> bool:

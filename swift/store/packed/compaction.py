@@ -29,6 +29,7 @@ from swift.store.packed import rows
 from swift.store.packed.changes import Change, Update
 from swift.store.packed.device import PackedDevice
 from swift.store.packed.entry import EXPLICIT, Entry
+from swift.store.packed.lost import LostRanges
 from swift.store.packed.record import (
     ALIGNMENT,
     BadRecord,
@@ -40,7 +41,7 @@ from swift.store.packed.record import (
     padded,
 )
 from swift.store.packed.rows import Spaces
-from swift.store.packed.volumes import LostRanges, OpenVolume, StoredRecord, only_unreadable
+from swift.store.packed.volumes import OpenVolume, StoredRecord, only_unreadable
 
 #: Called with the number of bytes that were just read or written, to slow a compaction down.
 Pace = Callable[[int], None]
@@ -167,7 +168,7 @@ class Compactor:
         volume = self._device.volumes.lock(number)
         if volume is None:
             report.reason = "a process appends to it; compact it when the process has filled or closed it"
-        elif self._device.is_foreign(volume):
+        elif self._device.session.is_foreign(volume):
             report.reason = "it is not the volume that was indexed"
             return None
         return volume
@@ -204,7 +205,7 @@ class Compactor:
                 "swift-object-volumes verify"
             )
             return
-        self._device.begin_volume_above(number)
+        self._device.writer.begin_volume_above(number)
         besides = number if accepts_loss else None
         report.reason = self._device.agreement.objection(index, besides=besides)
         if report.reason:
@@ -233,7 +234,7 @@ class Compactor:
             for position, header in large
             if header.batch_unit != last_batch and not any(self.spots(position, header))
         ]
-        if not dead or self._device.agreement.objection(index) or self._device.is_foreign(volume):
+        if not dead or self._device.agreement.objection(index) or self._device.session.is_foreign(volume):
             return 0
         punched = 0
         for position, header in dead:
@@ -254,7 +255,7 @@ class Compactor:
         locks = sorted({int.from_bytes(header.hash[:7], "big") for _position, header in records})
         with ExitStack() as held:
             for lock in locks:
-                held.enter_context(self._device.locks.hold(lock))
+                held.enter_context(self._device.holding(lock))
             changes: list[Change] = []
             for position, header in records:
                 change = self._successor(volume, position, header, report)

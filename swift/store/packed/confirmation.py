@@ -75,30 +75,30 @@ class Confirmation:
     def __init__(self, device: ConfirmedDevice):
         self._device = device
         #: The mark of the device, empty if nothing is unconfirmed.
-        self._mark = b""
+        self.mark = b""
 
     def learn(self) -> None:
         """Notice what other processes did; to be called now and then."""
-        self._mark = self._device.read_index(lambda index, _spaces: rows.unconfirmed(index))
+        self.mark = self._device.read_index(lambda index, _spaces: rows.unconfirmed(index))
 
     def lose(self) -> None:
         """Begin to ask for confirmation of all partitions: records were lost."""
         mark = begin(self._device.disk, self._device.directory)
         self._device.change_index(lambda writing: rows.set_unconfirmed(writing, mark))
-        self._mark = mark
+        self.mark = mark
 
     def is_unconfirmed(self, policy: int, partition: int) -> bool:
         """Return True if other replicas of a partition have to be read first."""
-        if not self._mark:
+        if not self.mark:
             return False
         key = partial(_confirmed, policy, partition)
-        return self._device.read_index(key) != self._mark
+        return self._device.read_index(key) != self.mark
 
     def confirm(self, policy: int, partitions: Iterable[int]) -> bool:
         """Note partitions that equal another replica; return True if nothing is unconfirmed any more."""
-        if not self._mark:
+        if not self.mark:
             return False
-        mark = self._mark
+        mark = self.mark
         new = [each for each in partitions if self.is_unconfirmed(policy, each)]
         # The last one may have gone since: a handoff's, or that of another ring.
         if not new and not self._device.read_index(lambda index, _spaces: rows.is_all_confirmed(index)):
@@ -117,7 +117,7 @@ class Confirmation:
         with suppress(FileNotFoundError):
             self._device.disk.unlink(f"{self._device.directory}/{_MARK}")
         sync_directory(self._device.disk, self._device.directory)
-        self._mark = b""
+        self.mark = b""
         return True
 
     def __repr__(self) -> str:

@@ -15,7 +15,6 @@ from swift.base.digits import is_digits
 from swift.platform.disk import Disk
 from swift.platform.durable import replace_file
 from swift.platform.syncing import sync_directory
-from swift.platform.waiting import before_blocking
 from swift.store.hashes import FRESH_NS
 from swift.store.lmdbindex import Index
 from swift.store.packed import rows
@@ -123,6 +122,15 @@ class Conversion:
             return False
         return not self._device.read_index(lambda index, _spaces: rows.is_adopted(index, policy, partition))
 
+    def is_adopted(self, index: rows.ReadsIndex, policy: int, partition: int) -> bool:
+        """Return True if it is known that the index has every file of a partition; asks no disk."""
+        known = None if policy in self._as_files else self._unindexed.get(policy)
+        return known is False or (known is True and rows.is_adopted(index, policy, partition))
+
+    def packs(self, policy: int) -> bool:
+        """Return True if it is known that new objects of a policy are records; asks no disk."""
+        return policy in self._unindexed and policy not in self._as_files
+
     def _meet(self, policy: int) -> bool:
         """Note, when a policy is packed for the first time, if the file engine has had it before.
 
@@ -130,7 +138,6 @@ class Conversion:
         that was superseded.
         """
         device = self._device
-        before_blocking()
         with device.writing:
             with device.opening():
                 known = self.marks().get(policy)

@@ -13,16 +13,17 @@ from functools import partial
 
 from swift.base.errors import LockTimeout
 from swift.platform.locks import HOLDER_TIMEOUT_S, Patience, poll
-from swift.platform.waiting import before_blocking
 from swift.store.api import ObjectKey, ReadOptions
 from swift.store.core import TRIES, EngineCore
 from swift.store.errors import Damaged, FilesChanged
-from swift.store.packed.device import IndexOpener, PackedDevice, PackedRules
+from swift.store.packed.device import PackedDevice
 from swift.store.packed.entry import Entry
-from swift.store.packed.objects import PackedLoaded, Reader
+from swift.store.packed.objects import PackedLoaded
 from swift.store.packed.partitions import Partitions
 from swift.store.packed.place import Place
 from swift.store.packed.quarantine import quarantine
+from swift.store.packed.session import IndexOpener
+from swift.store.packed.writer import PackedRules
 
 #: For so long a device is not looked at again, seconds.
 LOOK_EVERY_S = 1.0
@@ -57,31 +58,31 @@ class PackedDevices:
 
         Raises ``DeviceUnavailable``, ``LockTimeout``, OSError.
         """
+        device = self.fresh(name)
+        if device is None:
+            with self._opening(name):
+                # Another one may have opened it meanwhile.
+                device = self.fresh(name) or self._looked_at(name)
+        return device
+
+    def fresh(self, name: str) -> PackedDevice | None:
+        """Return a device that was looked at a moment ago; else None. Raises ``DeviceUnavailable``."""
         try:
-            path = self.core.devices.path(name)
+            self.core.devices.path(name)
         except BaseException:
             # Its files are closed as soon as the last call that uses them ends.
             self._devices.pop(name, None)
             raise
         known = self._devices.get(name)
-        if known is not None and self._is_fresh(known, name):
-            return known[1]
-        before_blocking()
-        with self._opening(name):
-            # Another one may have opened it meanwhile.
-            known = self._devices.get(name)
-            if known is not None and self._is_fresh(known, name):
-                return known[1]
-            return self._looked_at(name, path, known)
+        if known is None:
+            return None
+        (pid, _device, _inode), device = known
+        is_mine = pid == os.getpid() and not device.is_stale
+        return device if is_mine and time.monotonic() - self._looked[name] < LOOK_EVERY_S else None
 
-    def _is_fresh(self, known: _Opened, name: str) -> bool:
-        """Return True if a device was looked at a moment ago."""
-        identity, device = known
-        is_mine = identity[0] == os.getpid() and not device.is_stale
-        return is_mine and time.monotonic() - self._looked[name] < LOOK_EVERY_S
-
-    def _looked_at(self, name: str, path: str, known: _Opened | None) -> PackedDevice:
+    def _looked_at(self, name: str) -> PackedDevice:
         """Return a device after a look at it; opened again if it is another one now."""
+        path, known = self.core.devices.path(name), self._devices.get(name)
         status = self.core.disk.stat(path)
         identity = os.getpid(), status.st_dev, status.st_ino
         if known is not None and known[0] == identity:
@@ -148,18 +149,17 @@ class PackedDevices:
 
         Raises ``FilesChanged``, ``HashCollision``, OSError, and ``Damaged`` only when not to quarantine.
         """
-        reader, reason = Reader(self.core, place.device), ""
+        reader, reason = place.reader(), ""
         failure: Exception | None = None
         for _ in range(TRIES):
             entries, known = place.entries() if known is None else known, None
             try:
-                loaded = reader.load(place.key, place.hash, entries, options, open_data=open_data)
+                loaded = reader.load(entries, options, open_data=open_data)
             except (FilesChanged, Damaged) as error:
                 if place.entries() != entries:
                     # It was changed or compacted while it was read.
                     failure = error
                     continue
-                before_blocking()
                 # A record or file that the index has and that is missing counts as damaged.
                 place.device.look()
                 if place.device.is_stale:
@@ -168,7 +168,7 @@ class PackedDevices:
                 if not quarantines:
                     raise Damaged(str(error))
                 reason = str(error)
-                with nullcontext() if is_held else place.device.locks.hold(place.lock):
+                with nullcontext() if is_held else place.device.holding(place.lock):
                     if place.entries() == entries:
                         quarantine(place, entries, reason)
                 continue

@@ -7,7 +7,6 @@ from hashlib import md5
 
 from swift.base.checksum import ChunkSums, chunk_size_for
 from swift.platform.fastcrc import crc32
-from swift.platform.waiting import before_blocking
 from swift.store.core import FileDraft
 
 
@@ -35,11 +34,9 @@ class PackedDraft:
         self._md5 = None if etag or etag_follows else md5(usedforsecurity=False)
         self._sums = ChunkSums(chunk_size_for(size), crc32()) if etag_follows else None
         if size_max < 0 or (size is not None and size > size_max):
-            before_blocking()
             self.file = make_file()
 
     def write(self, data: bytes | memoryview) -> None:
-        """See ``Draft``."""
         if self.file is not None:
             self.file.write(data)
             self.size = self.file.size
@@ -57,12 +54,10 @@ class PackedDraft:
             self._sums.update(data)
 
     def may_block(self, size_bytes: int) -> bool:
-        """See ``Draft``."""
         return self.file is not None or self.size + size_bytes > self._size_max
 
     def become_file(self) -> None:
         """Go on as a file. Raises ``NoSpace``, OSError."""
-        before_blocking()
         file = self._make_file()
         try:
             for piece in self._pieces:
@@ -82,13 +77,11 @@ class PackedDraft:
 
     @property
     def etag(self) -> str:
-        """See ``Draft``."""
         if self.file is not None:
             return self.file.etag
         return self._etag if self._md5 is None else self._md5.hexdigest()
 
     def accept_etag(self, etag: str, sums: str) -> bool:
-        """See ``Draft``."""
         if self.file is not None:
             return self.file.accept_etag(etag, sums)
         assert self._sums is not None
@@ -98,7 +91,6 @@ class PackedDraft:
         return True
 
     def discard(self) -> None:
-        """See ``Draft``."""
         self._pieces, self.size = [], 0
         file, self.file = self.file, None
         if file is not None:

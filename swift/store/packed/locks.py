@@ -9,8 +9,6 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 
 from swift.base.errors import LockTimeout
@@ -21,39 +19,18 @@ _PAUSE_MAX_S = 0.02
 
 
 class ObjectLocks:
-    """Locks on the bytes of one file. Raises OSError when it cannot be opened.
+    """Locks on the bytes of one file. Raises OSError when it cannot be opened."""
 
-    ``when_taken`` is called with each lock that was taken; when it raises, the lock is given back.
-    """
-
-    def __init__(self, disk: Disk, path: str, when_taken: Callable[[], None] = lambda: None):
+    def __init__(self, disk: Disk, path: str):
         self._disk = disk
-        self._when_taken = when_taken
         self._path = path
         self._fd = -1
         self._fd = disk.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._held: set[int] = set()
         self._mutex = threading.Lock()
 
-    @contextmanager
-    def hold(self, number: int, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
-        """Hold the lock of a number below 2^62; raises ``LockTimeout``, OSError."""
-        self.acquire(number, timeout_s)
-        try:
-            yield
-        finally:
-            self.release(number)
-
     def acquire(self, number: int, timeout_s: float = LOCK_TIMEOUT_S) -> None:
-        """Take a lock; raises ``LockTimeout``, OSError."""
-        self._wait(number, timeout_s)
-        try:
-            self._when_taken()
-        except BaseException:
-            self.release(number)
-            raise
-
-    def _wait(self, number: int, timeout_s: float) -> None:
+        """Take the lock of a number below 2^62; raises ``LockTimeout``, OSError."""
         if not poll(partial(self._try, number), timeout_s, pause_max_s=_PAUSE_MAX_S):
             raise LockTimeout(self._path, timeout_s)
 

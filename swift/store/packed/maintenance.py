@@ -25,13 +25,14 @@ from swift.store.layout import data_name, tombstone_name
 from swift.store.maintenance import FileMaintenance, archive_walk
 from swift.store.packed.compaction import Compactor
 from swift.store.packed.devices import PackedDevices
-from swift.store.packed.edit import removal, remove, unlink_removed
+from swift.store.packed.edit import removal
 from swift.store.packed.entry import Entry
-from swift.store.packed.objects import PackedLoaded, Reader
+from swift.store.packed.files import remove, unlink_removed
+from swift.store.packed.lost import LostRanges
+from swift.store.packed.objects import PackedLoaded
 from swift.store.packed.place import Place
 from swift.store.packed.quarantine import quarantine
 from swift.store.packed.record import BadRecord, Kind
-from swift.store.packed.volumes import LostRanges
 from swift.store.reader import ANY_NAME
 
 #: Bytes of a body that are fed to a check at a time.
@@ -50,7 +51,6 @@ class PackedMaintenance:
         return self._devices.place(key)
 
     def find(self, location: Location, options: ReadOptions) -> Found:
-        """See ``Maintenance``."""
         place = self._place(location)
         for _ in range(TRIES):
             loaded = self._devices.load(place, options, open_data=False)
@@ -63,7 +63,7 @@ class PackedMaintenance:
 
     def _quarantine(self, place: Place, entries: list[Entry], reason: str) -> bool:
         """Quarantine an object unless it changed; return True if it did not."""
-        with place.device.locks.hold(place.lock):
+        with place.device.holding(place.lock):
             now = place.entries()
             if now != entries:
                 return False
@@ -153,22 +153,20 @@ class PackedMaintenance:
         return AuditReport(found, None, len(body))
 
     def quarantine(self, location: Location, reason: str) -> None:
-        """See ``Maintenance``."""
         place = self._place(location)
-        with place.device.locks.hold(place.lock):
+        with place.device.holding(place.lock):
             entries = place.entries()
             if entries:
                 quarantine(place, entries, reason)
 
     def purge(self, location: Location, synced: SyncedVersion) -> bool:
-        """See ``Maintenance``."""
         place = self._place(location)
-        with place.device.locks.hold(place.lock):
+        with place.device.holding(place.lock):
             entries = place.entries()
             gone = self._removable(place, entries, synced)
             if gone:
                 # Without what made them obsolete they would count again.
-                obsolete = place.obsolete(entries, Reader(self._devices.core, place.device))
+                obsolete = place.obsolete(entries, place.reader())
                 gone.extend(entry for entry in obsolete if entry not in gone and entry.external)
                 remove(place, place.partition, gone)
             return len(gone) == len(entries)
@@ -185,12 +183,13 @@ class PackedMaintenance:
         places = [(self._place(location), synced) for location, synced in purges]
         with ExitStack() as held:
             for lock in sorted({place.lock for place, _synced in places}):
-                held.enter_context(places[0][0].device.locks.hold(lock))
+                held.enter_context(places[0][0].device.holding(lock))
             changes = []
             for place, synced in places:
-                gone = self._removable(place, place.entries(), synced)
+                entries = place.entries()
+                gone = self._removable(place, entries, synced)
                 if gone:
-                    changes.append((place, removal(place, place.partition, gone)))
+                    changes.append((place, removal(place, place.partition, gone, entries)))
             if changes:
                 changes[0][0].device.commit_all([change for _place, change in changes])
             for place, change in changes:
@@ -219,34 +218,31 @@ class PackedMaintenance:
         return gone if synced.keeps_metadata else metas + gone
 
     def remove_lone_metadata(self, locations: Sequence[Location]) -> None:
-        """See ``Maintenance``."""
         for location in locations:
             place = self._place(location)
-            with place.device.locks.hold(place.lock):
+            with place.device.holding(place.lock):
                 entries = place.entries()
                 if entries and all(entry.kind is Kind.META for entry in entries):
                     remove(place, place.partition, entries)
 
     def _is_abandoned(self, place: Place, entries: list[Entry], name: str) -> bool:
         """Return True if an uncommitted archive is so old that no commit is on its way."""
-        core, reader = self._devices.core, Reader(self._devices.core, place.device)
+        core = self._devices.core
         for entry in entries:
             if entry.name == name:
                 if entry.external:
                     path = f"{core.object_path(place.key).directory}/{name}"
                     written_s = core.disk.stat(path).st_mtime
                 else:
-                    written_s = reader.record(entry, place.hash, 0).header.written_ns / 1e9
+                    written_s = place.reader().record(entry).header.written_ns / 1e9
                 return written_s < core.clock.time() - core.rules.reclaim.commit_window_s
         return False
 
     def change_token(self, device: str, partition: str, policy: Policy) -> str:
-        """See ``Maintenance``."""
         row = self._devices.partitions(device).row(int(partition), policy)
         return f"packed-{row.sequence:x}/packed" if row else ""
 
     def idle_s(self, device: str, partition: str, policy: Policy) -> float:
-        """See ``Maintenance``."""
         row = self._devices.partitions(device).row(int(partition), policy)
         if row is None:
             return math.inf
@@ -255,7 +251,6 @@ class PackedMaintenance:
         return idle_ns / 1e9 if idle_ns >= 0 else math.inf
 
     def confirm(self, device: str, partitions: Sequence[str], policy: Policy) -> None:
-        """See ``Maintenance``."""
         opened = self._devices.device(device)
         if opened.confirmation.confirm(policy.index, map(int, partitions)):
             self._devices.core.notice(
@@ -267,12 +262,10 @@ class PackedMaintenance:
         self._devices.device(device)
 
     def prepare(self, device: str, policy: Policy, before_s: float) -> list[str]:
-        """See ``Maintenance``."""
         self._devices.device(device)
         return self._files.prepare(device, policy, before_s)
 
     def remove_partition(self, device: str, partition: str, policy: Policy) -> bool:
-        """See ``Maintenance``."""
         partitions = self._devices.partitions(device)
         if any(partitions.objects(int(partition), policy)):
             return False

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from typing import Protocol
 
 from swift.http.body import FileBody
-from swift.platform.waiting import before_blocking
 from swift.store.api import ObjectKey, ObjectState, ReadOptions
 from swift.store.chooser import Choice
 from swift.store.core import EngineCore
@@ -14,7 +15,7 @@ from swift.store.layout import DATA, FileName
 from swift.store.metadata import Metadata, decode_metadata, read_metadata
 from swift.store.packed.device import PackedDevice
 from swift.store.packed.entry import Entry
-from swift.store.packed.record import BadRecord, Kind
+from swift.store.packed.record import BadRecord, Kind, Position
 from swift.store.packed.volumes import StoredRecord
 from swift.store.reader import Loaded, choose_for, load, state_of
 
@@ -48,118 +49,153 @@ class PackedLoaded:
         self.file = file
 
 
-class Reader:
-    """Reads the objects of one device."""
+class RecordReader(ABC):
+    """Merges the records of one object; subclasses say where they are."""
 
-    def __init__(self, core: EngineCore, device: PackedDevice):
-        self._core = core
-        self._device = device
+    def __init__(self, key: ObjectKey, object_hash: bytes):
+        self._key = key
+        self._hash = object_hash
 
-    def load(
-        self,
-        key: ObjectKey,
-        object_hash: bytes,
-        entries: list[Entry],
-        options: ReadOptions,
-        *,
-        open_data: bool,
-    ) -> PackedLoaded:
+    def load(self, entries: list[Entry], options: ReadOptions, *, open_data: bool) -> PackedLoaded:
         """Return the state that ``entries`` amount to.
 
         Raises ``FilesChanged`` when records were moved meanwhile, ``Damaged``, ``HashCollision``, OSError.
         """
-        by_name = {entry.name: entry for entry in entries}
-        if len(entries) == 1 and entries[0].kind is Kind.DATA and key.policy.ec is None:
-            # By far the most objects: a body that was never touched again.
-            (name,) = by_name
-            choice = Choice(data=FileName(name, entries[0].timestamp, DATA))
-        else:
-            choice = choose_for(list(by_name), key, options)
-        data = None if choice.data is None else by_name[choice.data.name]
-        if data is None or not data.external:
-            loaded = self._load_packed(key, object_hash, by_name, choice, data, options, open_data)
-        else:
-            loaded = self._load_external(key, object_hash, by_name, choice, options, open_data)
+        by_name, choice = self._choose(entries, options)
+        loaded = self._load(by_name, choice, options, open_data)
         loaded.entries = entries
         return loaded
 
-    def _load_packed(
-        self,
-        key: ObjectKey,
-        object_hash: bytes,
-        by_name: dict[str, Entry],
-        choice: Choice,
-        data: Entry | None,
-        options: ReadOptions,
-        open_data: bool,
+    def _choose(self, entries: list[Entry], options: ReadOptions) -> tuple[dict[str, Entry], Choice]:
+        by_name = {entry.name: entry for entry in entries}
+        if len(entries) == 1 and entries[0].kind is Kind.DATA and self._key.policy.ec is None:
+            # By far the most objects: a body that was never touched again.
+            (name,) = by_name
+            return by_name, Choice(data=FileName(name, entries[0].timestamp, DATA))
+        return by_name, choose_for(list(by_name), self._key, options)
+
+    def _load(
+        self, by_name: dict[str, Entry], choice: Choice, options: ReadOptions, open_data: bool
     ) -> PackedLoaded:
         record: StoredRecord | None = None
-        if data is not None:
-            length = min(data.read_bytes, OPENED_BYTES if open_data else HEAD_BYTES)
-            record = self.record(data, object_hash, length)
+        if choice.data is not None:
+            record = self.record(by_name[choice.data.name], open_data=open_data)
 
         def read(file: FileName) -> Metadata:
             if record is not None and file is choice.data:
                 return decode_metadata(record.metadata)
-            entry = by_name[file.name]
-            if entry.external:
-                before_blocking()
-                directory = self._core.object_path(key).directory
-                return read_metadata(self._core.disk, f"{directory}/{entry.name}")
-            return self.metadata(entry, object_hash)
+            return self._metadata(by_name[file.name])
 
         size = 0 if record is None else record.header.body_bytes
-        state = state_of(choice, key, options, read, size)
-        return PackedLoaded(state, choice, record)
+        return PackedLoaded(state_of(choice, self._key, options, read, size), choice, record)
 
-    def _load_external(
-        self,
-        key: ObjectKey,
-        object_hash: bytes,
-        by_name: dict[str, Entry],
-        choice: Choice,
-        options: ReadOptions,
-        open_data: bool,
-    ) -> PackedLoaded:
-        """Load an object whose body is a file; what was posted may be packed."""
-        before_blocking()
-        core, directory = self._core, self._core.object_path(key).directory
-        assert choice.data is not None
-        file = load(core.disk, directory, [choice.data.name], key, _any_archive(options), open_data=open_data)
+    def record(self, entry: Entry, *, open_data: bool = False) -> StoredRecord:
+        """Return the record of an entry, checked to be of this object; see ``wanted_bytes``.
+
+        Raises ``Damaged``, ``FilesChanged`` when it was moved, OSError.
+        """
+        record = self._fetch(entry, open_data)
+        header = record.header
+        if header.hash != self._hash or header.timestamp != entry.timestamp or header.kind != entry.kind:
+            raise Damaged(f"another record is at {_spot(entry)}")
+        return record
+
+    @abstractmethod
+    def _fetch(self, entry: Entry, open_data: bool) -> StoredRecord:
+        """Return the record at the place of an entry."""
+
+    def _metadata(self, entry: Entry) -> Metadata:
+        return decode_metadata(self.record(entry).metadata)
+
+
+class CachedVolumes(Protocol):
+    """Volumes, of which only memory is read."""
+
+    def try_read(self, position: Position, length: int) -> StoredRecord | None:
+        """Return a record if it is in memory; else None. Raises ``BadRecord``, OSError."""
+
+
+class MemoryReader(RecordReader):
+    """Reads an object as far as its records are in memory."""
+
+    def __init__(self, key: ObjectKey, object_hash: bytes, volumes: CachedVolumes):
+        self._key = key
+        self._hash = object_hash
+        self._volumes = volumes
+        self._records: dict[Position, StoredRecord] = {}
+
+    def try_load(self, entries: list[Entry], options: ReadOptions, *, open_data: bool) -> PackedLoaded | None:
+        """Return what ``load`` does if it is in memory; else None. Raises ``HashCollision``."""
+        by_name, choice = self._choose(entries, options)
         try:
-
-            def read(each: FileName) -> Metadata:
-                entry = by_name[each.name]
+            for file in (choice.data, choice.meta, choice.ctype, choice.tombstone):
+                if file is None:
+                    continue
+                entry = by_name[file.name]
                 if entry.external:
-                    return read_metadata(core.disk, f"{directory}/{each.name}")
-                return self.metadata(entry, object_hash)
+                    return None
+                record = self._volumes.try_read(entry.position, wanted_bytes(entry, open_data))
+                if record is None:
+                    return None
+                self._records[entry.position] = record
+            loaded = self._load(by_name, choice, options, open_data)
+        except (BadRecord, Damaged, OSError):
+            return None
+        loaded.entries = entries
+        return loaded
 
-            state = state_of(choice, key, options, read, file.state.size)
+    def _fetch(self, entry: Entry, open_data: bool) -> StoredRecord:
+        return self._records[entry.position]
+
+
+class Reader(RecordReader):
+    """Reads an object on a device."""
+
+    def __init__(self, core: EngineCore, device: PackedDevice, key: ObjectKey, object_hash: bytes):
+        super().__init__(key, object_hash)
+        self._core = core
+        self._device = device
+
+    def _load(
+        self, by_name: dict[str, Entry], choice: Choice, options: ReadOptions, open_data: bool
+    ) -> PackedLoaded:
+        if choice.data is None or not by_name[choice.data.name].external:
+            return super()._load(by_name, choice, options, open_data)
+        # The body is a file; what was posted may be packed.
+        core, key = self._core, self._key
+        options = _any_archive(options)
+        file = load(core.disk, self._directory, [choice.data.name], key, options, open_data=open_data)
+        try:
+            state = state_of(
+                choice, key, options, lambda each: self._metadata(by_name[each.name]), file.state.size
+            )
         except BaseException:
             if file.fd is not None:
                 core.disk.close(file.fd)
             raise
         return PackedLoaded(state, choice, None, file)
 
-    def record(self, entry: Entry, object_hash: bytes, length: int) -> StoredRecord:
-        """Return the record of an entry, checked to be of this object.
+    @property
+    def _directory(self) -> str:
+        return self._core.object_path(self._key).directory
 
-        Raises ``Damaged``, ``FilesChanged`` when it was moved, OSError.
-        """
+    def _metadata(self, entry: Entry) -> Metadata:
+        if entry.external:
+            return read_metadata(self._core.disk, f"{self._directory}/{entry.name}")
+        return super()._metadata(entry)
+
+    def _fetch(self, entry: Entry, open_data: bool) -> StoredRecord:
         try:
-            record = self._device.read(entry, length)
+            return self._device.volumes.read(entry.position, wanted_bytes(entry, open_data))
         except FileNotFoundError:
             raise FilesChanged(f"volume {entry.position.volume} of {self._device.path} is gone")
         except BadRecord as error:
             raise Damaged(f"{error} at {_spot(entry)}")
-        header = record.header
-        if header.hash != object_hash or header.timestamp != entry.timestamp or header.kind != entry.kind:
-            raise Damaged(f"another record is at {_spot(entry)}")
-        return record
 
-    def metadata(self, entry: Entry, object_hash: bytes) -> Metadata:
-        """Return the metadata of an entry; raises like ``record``."""
-        return decode_metadata(self.record(entry, object_hash, HEAD_BYTES).metadata)
+
+def wanted_bytes(entry: Entry, open_data: bool) -> int:
+    """Return how many bytes of a record are read at once; with ``open_data`` its body is wanted."""
+    return min(entry.read_bytes, OPENED_BYTES if open_data else HEAD_BYTES)
 
 
 def _any_archive(options: ReadOptions) -> ReadOptions:
@@ -195,11 +231,14 @@ class PackedObject:
         return self._body
 
     def read_cached(self, size_max: int) -> bytes | None:
-        """See ``StoredObject``: small bodies were read with their headers."""
-        record, size = self._record, self.state.size
-        if record is None or size > size_max or not record.has_body:
+        """Return a small body that was read with its header; None if its checksum is wrong."""
+        record = self._record
+        if record is None or self.state.size > size_max or not record.has_body:
             return None
-        return self._read()
+        try:
+            return record.body()
+        except BadRecord:
+            return None
 
     def blocks(self, start: int, stop: int) -> Iterator[bytes]:
         """See ``StoredObject``; the checksum of the whole body is compared before its first byte."""
@@ -213,11 +252,9 @@ class PackedObject:
             yield body[begin : min(stop, begin + BLOCK_BYTES)]
 
     def pieces(self, start: int, stop: int) -> Iterator[bytes | FileBody]:
-        """See ``StoredObject``."""
         return self.blocks(start, stop)
 
     def close(self) -> None:
-        """See ``StoredObject``."""
         self._record = self._body = None
 
     def __repr__(self) -> str:

@@ -13,9 +13,9 @@ from urllib.parse import quote_plus
 from swift.base.errors import ConfigError, SwiftError
 from swift.platform.disk import Disk
 from swift.platform.locks import HOLDER_TIMEOUT_S, Patience
+from swift.platform.sharedstate import StateHeld, check_owner, held
 from swift.store.lmdbindex import STATE, IndexBusy, IndexFailed, LmdbIndex, opening_failed
 from swift.store.packed.settings import SECTION, PackedSettings
-from swift.store.tier.shared import StateHeld, check_owner, held
 
 _DIRECTORY = "index"
 _LOCK = "closing"

@@ -18,8 +18,8 @@ from swift.store.lmdbindex import Index
 from swift.store.packed import rows
 from swift.store.packed.changes import Change, Update
 from swift.store.packed.device import PackedDevice
-from swift.store.packed.edit import link_file, remove
 from swift.store.packed.entry import Entry, decode_entries, object_hash_of, partition_prefix
+from swift.store.packed.files import link_file, remove
 from swift.store.packed.objects import Reader
 from swift.store.packed.place import Place, names_in
 from swift.store.packed.record import Kind, Record, Reference
@@ -148,10 +148,11 @@ class Partitions:
         """Return the entries of an object after cleanup."""
         if len(entries) == 1 and entries[0].kind is Kind.DATA and not key.policy.is_ec:
             return entries
-        place, reader = Place(self._core, self._device, key), Reader(self._core, self._device)
+        place = Place(self._core, self._device, key)
+        reader = place.reader()
         if not place.obsolete(entries, reader):
             return entries
-        with self._device.locks.hold(place.lock):
+        with self._device.holding(place.lock):
             entries = place.entries()
             obsolete = place.obsolete(entries, reader)
             if obsolete:
@@ -160,8 +161,8 @@ class Partitions:
 
     def link(self, place: Place, source: int) -> None:
         """Put the entries that an object has in another partition into its own as well. Raises OSError."""
-        reader = Reader(self._core, self._device)
-        with self._device.locks.hold(place.lock):
+        reader = place.reader()
+        with self._device.holding(place.lock):
             own = place.entries()
             names = {entry.name for entry in own}
             for entry in place.entries(source):

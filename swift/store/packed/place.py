@@ -11,7 +11,6 @@ from contextlib import suppress
 from swift.base.timestamp import Timestamp
 from swift.platform.disk import Disk
 from swift.platform.syncing import sync_directory
-from swift.platform.waiting import before_blocking
 from swift.policy.policy import Policy
 from swift.store.api import ObjectKey
 from swift.store.chooser import choose, files_to_remove
@@ -28,7 +27,7 @@ from swift.store.layout import (
 )
 from swift.store.packed.device import PackedDevice
 from swift.store.packed.entry import Entry
-from swift.store.packed.objects import Reader
+from swift.store.packed.objects import Reader, RecordReader
 from swift.store.packed.record import Header, Kind, Position
 from swift.store.reader import list_names
 
@@ -49,6 +48,10 @@ class Place:
         self.hash = bytes.fromhex(key.hash)
         self.partition = int(key.partition)
         self.lock = int.from_bytes(self.hash[:7], "big")
+
+    def reader(self) -> Reader:
+        """Return the reader of the object."""
+        return Reader(self.core, self.device, self.key, self.hash)
 
     def path(self, partition: int) -> ObjectPath:
         """Return the directories of the object in a partition. Raises ``DeviceUnavailable``."""
@@ -78,7 +81,6 @@ class Place:
 
     def files(self, partition: int) -> list[Entry]:
         """Return entries for the files in the hash directory. Raises OSError."""
-        before_blocking()
         directory = self.path(partition).directory
         names = list_names(self.core.disk, directory)
         if any(name.endswith(DURABLE) for name in names):
@@ -122,7 +124,14 @@ class Place:
             ctype_timestamp=entry.ctype_timestamp,
         )
 
-    def obsolete(self, entries: list[Entry], reader: Reader) -> list[Entry]:
+    def is_decided_by_entry(self, entry: Entry) -> bool:
+        """Return True if cleanup asks only for an entry of the object, and removes no file for it."""
+        # Of an archive that was never committed it asks when it was written, once it is old.
+        horizon_s = self.core.clock.time() - self.core.rules.reclaim.reclaim_age_s
+        is_committed = self.key.policy.ec is None or entry.durable or entry.kind is not Kind.DATA
+        return not entry.external and (is_committed or entry.timestamp.seconds >= horizon_s)
+
+    def obsolete(self, entries: list[Entry], reader: RecordReader) -> list[Entry]:
         """Return the entries that cleanup removes, a tombstone last. Raises ``Damaged``, OSError."""
         by_name = {entry.name: entry for entry in entries}
         if len(by_name) == 1 and entries[0].kind is not Kind.TOMBSTONE and self.key.policy.ec is None:
@@ -132,7 +141,7 @@ class Place:
             entry = by_name[name]
             if entry.external:
                 return self.core.disk.stat(f"{self.path(self.partition).directory}/{name}").st_mtime
-            return reader.record(entry, self.hash, 0).header.written_ns / 1e9
+            return reader.record(entry).header.written_ns / 1e9
 
         choice = choose(list(by_name), self.key.policy.ec)
         files = files_to_remove(choice, self.core.rules.reclaim, self.core.clock.time(), written_s)

@@ -16,8 +16,8 @@ from swift.store.errors import Damaged
 from swift.store.layout import quarantine_kind
 from swift.store.metadata import write_metadata_blob
 from swift.store.packed.device import PackedDevice
-from swift.store.packed.edit import remove
 from swift.store.packed.entry import Entry
+from swift.store.packed.files import remove
 from swift.store.packed.objects import HEAD_BYTES, BadRecord
 from swift.store.packed.place import Place
 from swift.store.packed.volumes import StoredRecord

@@ -210,6 +210,12 @@ def header_bytes(data: bytes | memoryview) -> int:
     return HEADER_BYTES + int(count) * _REFERENCE.size
 
 
+def bytes_before_body(data: bytes | memoryview) -> int:
+    """Return the bytes of a record before its body, read from its fixed part."""
+    fields = _REST.unpack_from(data, _BEGIN.size)
+    return HEADER_BYTES + int(fields[13]) * _REFERENCE.size + int(fields[12])
+
+
 def parse_header(data: bytes | memoryview, nonce: bytes) -> Header:
     """Return the header at the beginning of ``data``, checked; raises ``BadRecord``."""
     end = header_bytes(data)

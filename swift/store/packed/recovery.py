@@ -1,8 +1,8 @@
 """Making the index again from the volumes, and taking up what a killed process had not indexed.
 
-Records are indexed in any order: which of them are dead is said by the references of others, and which of the
-living count by their times. The records that a process syncs together are a batch, and it writes none before
-the last one is durable. So only the last batch of a volume can be torn, and only its bodies are read.
+``statements`` gathers what records say. The records that a process syncs together are a batch, and it writes
+none before the last one is durable. So only the last batch of a volume can be torn, and only its bodies are
+read.
 
 A device may have ranges that it cannot read, or that are damaged. The records around them are indexed, and
 the index notes the ranges: what was there is missing until replication restores it.
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -20,23 +19,14 @@ from swift.platform.disk import Disk
 from swift.store.errors import Damaged
 from swift.store.lmdbindex import Index, IndexFailed, Writing
 from swift.store.packed import rows
-from swift.store.packed.changes import LiveBytes
-from swift.store.packed.confirmation import begin as begin_unconfirmed
+from swift.store.packed.appender import Appender
 from swift.store.packed.confirmation import marked
-from swift.store.packed.entry import Entry, decode_entries, encode_entries, entry_of
+from swift.store.packed.lost import LostRanges
 from swift.store.packed.record import ALIGNMENT, BadRecord, Header, Kind, Position, padded
 from swift.store.packed.rows import Spaces
-from swift.store.packed.volumes import (
-    Appender,
-    LostRanges,
-    OpenVolume,
-    StoredRecord,
-    Volumes,
-    only_unreadable,
-)
+from swift.store.packed.statements import Statements
+from swift.store.packed.volumes import OpenVolume, StoredRecord, Volumes, only_unreadable
 
-#: Records that are put into the index at a time.
-BATCH = 20_000
 #: Written as a whole or not at all, bytes.
 _SECTOR = 512
 #: A device with more that it cannot read, bytes, is failing, and not opened.
@@ -45,7 +35,6 @@ _NONE: Mapping[int, bool] = MappingProxyType({})
 #: By number of a volume: its nonce, and where its records end by an index before, bytes.
 KnownEnds = Mapping[int, tuple[bytes, int]]
 _UNKNOWN: KnownEnds = MappingProxyType({})
-_WITH_ENTRY = (Kind.DATA, Kind.META, Kind.TOMBSTONE)
 
 
 class IndexOutdated(IndexFailed):
@@ -57,14 +46,6 @@ class Unwanted(NamedTuple):
 
     header: Header
     position: Position
-
-
-class _Place(NamedTuple):
-    """An object in a partition; sorted as in the index, nearly."""
-
-    hash: bytes
-    partition: int
-    policy: int
 
 
 class Recovery:
@@ -83,28 +64,10 @@ class Recovery:
         self._disk = disk
         self._volumes = volumes
         self._index = index
-        self._spaces = spaces
         self._notice = notice
-        self._entries: list[tuple[_Place, Entry]] = []
-        #: Statements of records about others, each with the position of the record that makes it.
-        self._gone: list[tuple[Position, _Place, Position]] = []
-        self._commits: list[tuple[Position, _Place, Header]] = []
-        self._links: list[tuple[Position, _Place, Header]] = []
-        #: Records that do not count, nor what they say; of objects, because another device's volume that was
-        #: copied to this one speaks of other records.
-        self._never: set[tuple[Position, bytes]] = set()
-        self._never_mine = set(never)
+        self._said = Statements(disk, volumes, index, spaces, never)
         self._unwanted: list[Unwanted] = []
-        self._ends: dict[int, int] = {}
-        #: Those of them of which a record says so.
-        self._refused: set[tuple[Position, bytes]] = set()
-        #: Volumes with something that does not count.
-        self._closed: set[int] = set()
-        #: Ranges whose records are not indexed: volume, begin and end.
-        self._lost: list[tuple[int, int, int]] = []
         self._unreadable_bytes = 0
-        #: The highest number of a volume that a record speaks of.
-        self._referenced = 0
         #: True when all of the index was made by this recovery.
         self._is_new = False
         self._known = _UNKNOWN
@@ -139,10 +102,10 @@ class Recovery:
             self._scan(volume, 0, is_owned=locked is not None)
         for number, (_nonce, end) in known.items():
             if number not in numbers:
-                self._lost.append((number, 0, end))
+                self._said.lost.append((number, 0, end))
                 self._notice_lost(number, 0, end)
-        self._flush()
-        self._finish()
+        self._said.flush()
+        self._said.finish()
         mark = marked(self._disk, self._volumes.directory)
         with self._index.writing() as writing:
             for policy, is_unindexed in unindexed.items():
@@ -154,7 +117,7 @@ class Recovery:
 
     def _reserve_number(self, writing: Writing) -> None:
         """Let the number of a removed volume not come again: what records say of it is not of a new one."""
-        number = self._referenced
+        number = self._said.referenced
         if number > max(self._volumes.numbers(), default=0):
             rows.write_volume(writing, number, rows.VolumeRow(is_closed=True))
 
@@ -202,9 +165,9 @@ class Recovery:
         # All of them before anything is applied: a record may say that one in another volume is gone.
         for volume in tails:
             self._scan_tail(volume)
-        if tails or self._lost:
-            self._flush()
-            self._finish()
+        if tails or self._said.lost:
+            self._said.flush()
+            self._said.finish()
         if unknown:
             with self._index.writing() as writing:
                 for number, nonce in unknown.items():
@@ -279,18 +242,18 @@ class Recovery:
             raise IndexOutdated(f"it ends at {known} of {self._volumes.path(volume.number)}, not at {begin}")
         if begin <= known < appender.end:
             self._scan(volume, begin // ALIGNMENT, is_owned=True)
-            self._flush()
-            self._finish()
+            self._said.flush()
+            self._said.finish()
             known = self._end_of(volume)
         appender.published = appender.end
         row = rows.read_volume(self._index, volume.number)
         if known == appender.end and not row.is_closed:
             return True
         if known < appender.end:
-            self._lost.append((volume.number, known, appender.end))
+            self._said.lost.append((volume.number, known, appender.end))
             self._notice_lost(volume.number, known, appender.end)
-        self._closed.add(volume.number)
-        self._finish()
+        self._said.closed.add(volume.number)
+        self._said.finish()
         return False
 
     def _end_of(self, volume: OpenVolume) -> int:
@@ -307,7 +270,7 @@ class Recovery:
             if self._unreadable_bytes + lost.unreadable_bytes > UNREADABLE_BYTES_MAX:
                 break
             if last and header.batch_unit != last[0][1].batch_unit:
-                self._take_all(last)
+                self._said.take_all(last)
                 last = []
             last.append((position, header))
             end = position.unit * ALIGNMENT + padded(header.total_bytes)
@@ -316,7 +279,7 @@ class Recovery:
         torn = [
             (position, header)
             for position, header in last
-            if self._may_count(position, header.hash) and not self._is_sound(volume, position, header)
+            if self._said.may_count(position, header.hash) and not self._is_sound(volume, position, header)
         ]
         if is_owned:
             # Readers of the others find out that they are damaged.
@@ -324,15 +287,15 @@ class Recovery:
         if torn and is_owned:
             self._unwanted.extend(Unwanted(header, position) for position, header in torn)
             # Bodies are read of the last batch only: this one has to stay that.
-            self._closed.add(volume.number)
+            self._said.closed.add(volume.number)
         elif torn:
             # Its owner is writing this batch, and indexes it itself; if it is killed, others begin here.
             last = last[: last.index(torn[0])]
             end = torn[0][0].unit * ALIGNMENT
-        self._take_all(each for each in last if each not in torn)
+        self._said.take_all(each for each in last if each not in torn)
         # Records of a killed process may be in memory only, and others would build on them.
         self._disk.fdatasync(volume.fd)
-        self._ends[volume.number] = end
+        self._said.ends[volume.number] = end
 
     def _lose(
         self,
@@ -350,7 +313,7 @@ class Recovery:
             ranges = [each for each in ranges if not self._has_record(volume, each[0])]
         if is_owned and len(lost.merged(torn_from=1 << 62)) > len(ranges):
             # What is torn stays at the end.
-            self._closed.add(volume.number)
+            self._said.closed.add(volume.number)
         if volume.damage and last:
             self._notice(volume.damage)
             ranges.insert(0, (0, ALIGNMENT))
@@ -362,9 +325,9 @@ class Recovery:
                 self._volumes.directory,
             )
         for begin, end in ranges:
-            self._lost.append((volume.number, begin, end))
+            self._said.lost.append((volume.number, begin, end))
             if end > ALIGNMENT:
-                self._closed.add(volume.number)
+                self._said.closed.add(volume.number)
                 self._notice_lost(volume.number, begin, end)
 
     def _lose_tail(
@@ -390,10 +353,10 @@ class Recovery:
                 until = max(until, broken[-1][0] + ALIGNMENT)
             if broken:
                 # Nothing may be written over it in part.
-                self._closed.add(volume.number)
+                self._said.closed.add(volume.number)
         if until > end:
-            self._lost.append((volume.number, end, until))
-            self._closed.add(volume.number)
+            self._said.lost.append((volume.number, end, until))
+            self._said.closed.add(volume.number)
             self._notice_lost(volume.number, end, until)
 
     def _lose_what_was_cut_off(self, number: int, end: int) -> None:
@@ -404,8 +367,8 @@ class Recovery:
             return
         noted = max((until for _begin, until in rows.lost_ranges(self._index, number)), default=0)
         if size < end and noted < end:
-            self._lost.append((number, size, end))
-            self._closed.add(number)
+            self._said.lost.append((number, size, end))
+            self._said.closed.add(number)
             self._notice_lost(number, size, end)
 
     def _may_be_torn(self, volume: OpenVolume, position: Position, header: Header) -> bool:
@@ -433,8 +396,8 @@ class Recovery:
         except FileNotFoundError:
             return
         self._notice(str(error))
-        self._closed.add(number)
-        self._lost.append((number, 0, size))
+        self._said.closed.add(number)
+        self._said.lost.append((number, 0, size))
         self._notice_lost(number, 0, size)
 
     def _notice_lost(self, number: int, begin: int, end: int) -> None:
@@ -460,166 +423,6 @@ class Recovery:
             only_unreadable(error)
         return True
 
-    def _may_count(self, position: Position, object_hash: bytes) -> bool:
-        """Return True unless a record of this object at a position never counted."""
-        return position not in self._never_mine and (position, object_hash) not in self._never
-
-    def _is_of_another(self, position: Position, object_hash: bytes) -> bool:
-        """Return True if there is a sound record of another object."""
-        try:
-            return self._volumes.read(position, 0).header.hash != object_hash
-        except (BadRecord, FileNotFoundError, Damaged):
-            return False
-        except OSError as error:
-            only_unreadable(error)
-            return False
-
-    def _take_all(self, records: Iterable[tuple[Position, Header]]) -> None:
-        for position, header in records:
-            self._take(position, header)
-
-    def _take(self, position: Position, header: Header) -> None:
-        if not self._may_count(position, header.hash):
-            return
-        places = [
-            _Place(header.hash, partition, header.policy)
-            for partition in (header.partition, header.also_partition)
-            if partition is not None
-        ]
-        for reference in header.references:
-            self._referenced = max(self._referenced, reference.position.volume)
-            if header.kind is not Kind.LINK:
-                place = _Place(header.hash, reference.partition, header.policy)
-                self._gone.append((position, place, reference.position))
-            if header.kind is Kind.UNWANTED:
-                self._never.add((reference.position, header.hash))
-                self._refused.add((reference.position, header.hash))
-                self._closed.add(reference.position.volume)
-        if header.kind in _WITH_ENTRY:
-            entry = entry_of(header, position, padded(header.total_bytes))
-            self._entries.extend((place, entry) for place in places)
-        elif header.kind is Kind.COMMIT:
-            self._commits.extend((position, place, header) for place in places)
-        elif header.kind is Kind.LINK:
-            self._links.append((position, places[0], header))
-        if len(self._entries) >= BATCH:
-            self._flush()
-
-    # --- indexing ------------------------------------------------------------------------------------
-
-    def _flush(self) -> None:
-        """Put the entries that were found into the index."""
-        entries, self._entries = sorted(self._entries, key=_place_of), []
-        if not entries:
-            return
-        live_bytes, now_ns = LiveBytes(), self._disk.now_ns()
-        with self._index.writing() as writing:
-            for place, entry in entries:
-                self._add(writing, place, entry, live_bytes)
-            for policy, partition in {(place.policy, place.partition) for place, _entry in entries}:
-                rows.touch_partition(writing, policy, partition, now_ns)
-            live_bytes.write(writing, {})
-
-    def _add(self, writing: Writing, place: _Place, entry: Entry, live_bytes: LiveBytes) -> None:
-        key = self._spaces.make(writing, place.policy, place.partition, place.hash)
-        value = writing.get(key)
-        entries = decode_entries(value) if value else []
-        if all(each.position != entry.position for each in entries):
-            writing.put(key, encode_entries([*entries, entry]))
-            live_bytes.add(entry)
-
-    def _finish(self) -> None:
-        """Apply what records say about others, now that all of those are in the index."""
-        live_bytes, mark = LiveBytes(), b""
-        if any(end > ALIGNMENT for _number, _begin, end in self._lost):
-            mark = begin_unconfirmed(self._disk, self._volumes.directory)
-        with self._index.writing() as writing:
-            for source, place, header in self._links:
-                if self._may_count(source, place.hash):
-                    self._link(writing, place, header, live_bytes)
-            # Before others are gone: an archive that was purged may have come again without its commit.
-            for source, place, header in self._commits:
-                if self._may_count(source, place.hash):
-                    meant = self._committed_by(writing, place, header)
-                    self._change(writing, place, partial(_durable_at, meant), live_bytes)
-            for source, place, position in self._gone:
-                if self._may_count(source, place.hash):
-                    self._change(writing, place, partial(_unless_at, position), live_bytes)
-            numbers = self._volumes.numbers()
-            for number in self._closed.intersection(numbers):
-                live_bytes.close(number)
-            for position, object_hash in self._refused:
-                if position.volume in numbers and not self._is_of_another(position, object_hash):
-                    rows.set_unwanted(writing, position)
-            live_bytes.write(writing, self._ends)
-            if mark:
-                rows.set_unconfirmed(writing, mark)
-            for number, begin, end in self._lost:
-                if number in numbers:
-                    rows.set_lost(writing, number, begin, end)
-        self._lost = []
-        self._gone, self._commits, self._links, self._ends = [], [], [], {}
-        self._closed.clear()
-        self._refused.clear()
-
-    def _link(self, writing: Writing, place: _Place, header: Header, live_bytes: LiveBytes) -> None:
-        for reference in header.references:
-            if not self._may_count(reference.position, header.hash):
-                continue
-            try:
-                record = self._volumes.read(reference.position, 0)
-            except (BadRecord, FileNotFoundError, Damaged):
-                # It was superseded and compacted.
-                continue
-            except OSError as error:
-                # The scan of its volume noted it.
-                only_unreadable(error)
-                continue
-            linked = record.header
-            entry = entry_of(linked, reference.position, padded(linked.total_bytes))
-            self._add(writing, place, entry._replace(durable=linked.durable or header.durable), live_bytes)
-
-    def _committed_by(self, writing: Writing, place: _Place, header: Header) -> set[Position]:
-        """Return the positions of the archives that a commit is about.
-
-        Of several of the same time and index, a commit is about those that were written before it.
-        """
-        key = self._spaces.find(writing, place.policy, place.partition, place.hash)
-        entries = decode_entries((writing.get(key) if key else None) or b"")
-        meant = [entry for entry in entries if _is_meant(header, entry)]
-        if len(meant) > 1:
-            before = [each for each in meant if self._written_ns(each) <= header.written_ns]
-            meant = before or meant
-        return {entry.position for entry in meant}
-
-    def _written_ns(self, entry: Entry) -> int:
-        try:
-            return self._volumes.read(entry.position, 0).header.written_ns
-        except (BadRecord, FileNotFoundError, Damaged):
-            return 0
-        except OSError as error:
-            only_unreadable(error)
-            return 0
-
-    def _change(
-        self, writing: Writing, place: _Place, change: Callable[[Entry], Entry | None], live_bytes: LiveBytes
-    ) -> None:
-        key = self._spaces.find(writing, place.policy, place.partition, place.hash)
-        value = None if key is None else writing.get(key)
-        if key is None or not value:
-            return
-        entries, kept = decode_entries(value), []
-        for entry in entries:
-            changed = change(entry)
-            if changed is None:
-                live_bytes.remove(entry)
-            else:
-                kept.append(changed)
-        if not kept:
-            writing.delete(key)
-        elif kept != entries:
-            writing.put(key, encode_entries(kept))
-
     def __repr__(self) -> str:
         return f"Recovery({self._volumes!r})"
 
@@ -628,21 +431,3 @@ def has_tail(volume: OpenVolume, end: int) -> bool:
     """Return True if anything but zeros follows the end of the indexed records of a volume."""
     # Each process writes behind the end of the one before, so a tail begins there.
     return any(volume.read(max(end, ALIGNMENT), 4))
-
-
-def _place_of(found: tuple[_Place, Entry]) -> _Place:
-    return found[0]
-
-
-def _unless_at(position: Position, entry: Entry) -> Entry | None:
-    return None if entry.position == position else entry
-
-
-def _is_meant(header: Header, entry: Entry) -> bool:
-    """Return True if a commit may be about an entry."""
-    is_of_upload = entry.timestamp == header.timestamp and entry.fragment == header.fragment
-    return is_of_upload and entry.kind is Kind.DATA
-
-
-def _durable_at(positions: set[Position], entry: Entry) -> Entry:
-    return entry._replace(durable=True) if entry.position in positions else entry

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from swift.store.api import Location, ObjectKey
 from swift.store.packed.devices import PackedDevices
-from swift.store.packed.edit import adopt, remove
+from swift.store.packed.files import adopt, remove
 from swift.store.packed.place import Place
 from swift.store.reader import ANY_NAME
 from swift.store.relink import RelinkCounts, required, target_partition
@@ -32,7 +32,7 @@ class PackedSplitter:
         """Put an object into its next partition as well. Raises OSError, ``LockTimeout``."""
         target = target_partition(location.hash, self._power)
         old, new = self._place(location, location.partition), self._place(location, target)
-        with old.device.locks.hold(old.lock):
+        with old.device.holding(old.lock):
             adopt(old, old.partition)
         before = {entry.name for entry in new.entries()}
         self._devices.partitions(location.device).link(new, old.partition)
@@ -48,7 +48,7 @@ class PackedSplitter:
         done = self.relink(location)
         target = target_partition(location.hash, self._power)
         old, new = self._place(location, location.partition), self._place(location, target)
-        with old.device.locks.hold(old.lock):
+        with old.device.holding(old.lock):
             entries = old.entries()
             names = [entry.name for entry in entries]
             there = [entry.name for entry in new.entries()]

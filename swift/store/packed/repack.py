@@ -33,8 +33,8 @@ from swift.store.packed import rows
 from swift.store.packed.changes import Change, Update
 from swift.store.packed.device import PackedDevice
 from swift.store.packed.devices import LOOK_EVERY_S, PackedDevices
-from swift.store.packed.edit import publish_file, remove, unlink
 from swift.store.packed.entry import Entry
+from swift.store.packed.files import publish_file, remove, unlink
 from swift.store.packed.place import NOWHERE, Place, names_in
 from swift.store.packed.quarantine import quarantine
 from swift.store.packed.record import BadRecord, Kind, Record, Reference
@@ -198,7 +198,7 @@ class Repacker:
             for name in names_in(disk, f"{path}/{suffix}"):
                 if len(name) == 32 and name.endswith(suffix):
                     place = self._place(partition, bytes.fromhex(name))
-                    with place.device.locks.hold(place.lock):
+                    with place.device.holding(place.lock):
                         self._take_arrivals_of(place, since_s)
         return self.report.converted - before
 
@@ -254,7 +254,7 @@ class Repacker:
         for object_hash, entries in self._devices.partitions(self._name).indexed(partition, self._policy):
             place = self._place(partition, object_hash)
             if any(entry.external for entry in entries) and place.missing():
-                with place.device.locks.hold(place.lock):
+                with place.device.holding(place.lock):
                     remove(place, partition, place.missing())
 
     def _forget_hashes(self, partition: int) -> None:
@@ -278,7 +278,7 @@ class Repacker:
 
     def _convert(self, place: Place, packs: bool) -> None:
         """Convert the entries of one object."""
-        with place.device.locks.hold(place.lock):
+        with place.device.holding(place.lock):
             try:
                 for entry in place.entries():
                     if packs and entry.external:

@@ -27,7 +27,7 @@ class PackedRestorer:
         """Make verified files an object again; return the hash directory that it would have as files."""
         key = ObjectKey(location.device, location.partition, location.policy, ANY_NAME, location.hash)
         place, disk = self._devices.place(key), self._devices.core.disk
-        with place.device.locks.hold(place.lock):
+        with place.device.holding(place.lock):
             taken = {entry.name for entry in place.entries()}
             for name in sorted(disk.listdir(directory)):
                 if name not in taken:

@@ -1,4 +1,4 @@
-"""Space of a packed device: its use, and the return of what is dead. All calls block; see ``SpaceHandle``."""
+"""Space of a packed device: its use, and the return of what is dead; calls block, callers have a handle."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from swift.policy.policy import Policy
 from swift.store.api import ObjectKey, Pace
 from swift.store.calls import Effort, effort
 from swift.store.chooser import remove_if_empty
+from swift.store.handle import Handle, method
 from swift.store.layout import is_suffix, objects_dir
 from swift.store.lmdbindex import Writing
 from swift.store.packed import rows
@@ -125,7 +126,7 @@ class PackedSpace:
                 "objects may be missing or old on this device until replication restores them"
             )
         try:
-            opened.begin_volume_above(max(gone))
+            opened.writer.begin_volume_above(max(gone))
         except NoSpace:
             return []
         for number in gone:
@@ -182,7 +183,7 @@ class PackedSpace:
         if names and not old:
             return 0
         removed = 0
-        with place.device.locks.hold(place.lock):
+        with place.device.holding(place.lock):
             index = place.device.index
             # A file that becomes durable gets its name before the index knows.
             known = {entry._replace(durable=False).name for entry in place.entries() if entry.external}
@@ -215,3 +216,16 @@ class PackedSpace:
 
 def _forget_volume(number: int, writing: Writing) -> None:
     rows.delete_volume(writing, number)
+
+
+class SpaceHandle(Handle[PackedSpace]):
+    """The space of one device, each call made where it may block."""
+
+    use = method(PackedSpace.use)
+    volumes = method(PackedSpace.volumes)
+    compact = method(PackedSpace.compact)
+    punch = method(PackedSpace.punch)
+    forget_volumes = method(PackedSpace.forget_volumes)
+    directories = method(PackedSpace.directories)
+    take_arrivals = method(PackedSpace.take_arrivals)
+    remove_orphans = method(PackedSpace.remove_orphans)

@@ -18,9 +18,10 @@ from swift.store.packed import rows
 from swift.store.packed.compaction import Compactor
 from swift.store.packed.device import PackedDevice
 from swift.store.packed.entry import META_SPACE, Entry, decode_entries, object_hash_of
+from swift.store.packed.lost import LostRanges
 from swift.store.packed.record import ALIGNMENT, BadRecord, Header, Position, padded
 from swift.store.packed.rows import Spaces
-from swift.store.packed.volumes import LostRanges, OpenVolume, StoredRecord, only_unreadable
+from swift.store.packed.volumes import OpenVolume, StoredRecord, only_unreadable
 
 
 @dataclass(frozen=True, slots=True)

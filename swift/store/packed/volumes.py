@@ -1,8 +1,6 @@
 """Volumes of a device: append-only files of records (doc/formats/packed.md, "Volumes").
 
-Each process appends to a volume of its own, whose lock it holds, so no two wait for each other. Zeros are
-written ahead of the records: a sync then changes neither size nor extents of the file and writes nothing but
-the records.
+Each process appends to a volume of its own, whose lock it holds, so no two wait for each other.
 """
 
 from __future__ import annotations
@@ -13,12 +11,10 @@ import re
 import stat
 import struct
 import threading
-import time
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import NamedTuple
 
 from swift.base.errors import LockTimeout, NoSpace
 from swift.platform.devices import NO_SPACE_ERRORS
@@ -26,9 +22,9 @@ from swift.platform.disk import Disk
 from swift.platform.durable import make_directories
 from swift.platform.locks import lock_descriptor
 from swift.platform.syncing import sync_directory
-from swift.platform.waiting import WouldBlock, before_blocking, must_not_block
 from swift.store.errors import Damaged
 from swift.store.packed.entry import VOLUME_NUMBERS
+from swift.store.packed.lost import Lost
 from swift.store.packed.record import (
     ALIGNMENT,
     HEADER_BYTES,
@@ -37,6 +33,7 @@ from swift.store.packed.record import (
     Header,
     Position,
     batch_unit_at,
+    bytes_before_body,
     check_metadata,
     header_bytes,
     is_body_sound,
@@ -55,8 +52,6 @@ _IDENTITY = "identity"
 IDENTITY_BYTES = 16
 _NAME = re.compile(r"[0-9]{8}\.volume")
 _FLAGS = os.O_RDWR | os.O_CLOEXEC
-#: Zeros written ahead of the records at a time, bytes.
-AHEAD_BYTES = 4 << 20
 #: Volumes that a process keeps open for reading.
 OPEN_MAX = 256
 #: Bytes of a read while a volume is scanned.
@@ -65,73 +60,12 @@ SCAN_BYTES = 4 << 20
 UNREADABLE_ERRORS = (errno.EIO, errno.ENODATA)
 #: A bad sector takes so much with it, bytes.
 _BLOCK = 4096
-_zeros = memoryview(bytes(1 << 20))
+ZEROS = memoryview(bytes(1 << 20))
 
 
 def volume_name(number: int) -> str:
     """Return the name of the file of a volume."""
     return f"{number:08d}.volume"
-
-
-class Lost(NamedTuple):
-    """A range of a volume, bytes, that cannot be read or has no record where one must have been."""
-
-    begin: int
-    end: int
-    #: True for an error of the device, False for damage.
-    is_unreadable: bool
-    #: Of what begins like a record and is none: first unit of its batch, by its header, or 0.
-    batch_unit: int | None = None
-
-
-class LostRanges:
-    """The ranges of one volume that its scan could not use."""
-
-    def __init__(self) -> None:
-        self._found: dict[tuple[int, bool], Lost] = {}
-        self._broken: list[tuple[int, int]] = []
-
-    def add(self, lost: Lost) -> None:
-        """Note a range; blocks may be met twice."""
-        if lost.batch_unit is not None:
-            self._broken.append((lost.begin, lost.batch_unit))
-            return
-        self._found[lost.begin, lost.is_unreadable] = lost
-
-    def broken_from(self, offset: int) -> list[tuple[int, int]]:
-        """Return offset and unit of the batch of what begins like a record from an offset on, and is none."""
-        return [each for each in self._broken if each[0] >= offset]
-
-    def pass_record(self, position: Position, header: Header) -> None:
-        """Forget what lies within the body of a sound record: its readers get the error."""
-        begin = position.unit * ALIGNMENT + header.prefix_bytes
-        end = position.unit * ALIGNMENT + padded(header.total_bytes)
-        for key, lost in list(self._found.items()):
-            if lost.is_unreadable and begin <= lost.begin and lost.end <= end:
-                del self._found[key]
-
-    @property
-    def unreadable_bytes(self) -> int:
-        """Bytes that the device could not read, bodies left out."""
-        ranges = _merged(lost for lost in self._found.values() if lost.is_unreadable)
-        return sum(end - begin for begin, end in ranges)
-
-    def merged(self, torn_from: int) -> list[tuple[int, int]]:
-        """Return begin and end of what is lost, bytes; gaps of a batch that begins at ``torn_from`` are not.
-
-        A power cut tears the last batch of a volume, which was not acknowledged then.
-        """
-        return _merged(lost for lost in self._found.values() if lost.is_unreadable or lost.begin < torn_from)
-
-
-def _merged(ranges: Iterable[Lost]) -> list[tuple[int, int]]:
-    merged: list[tuple[int, int]] = []
-    for begin, end in sorted((lost.begin, lost.end) for lost in ranges):
-        if merged and begin <= merged[-1][1]:
-            merged[-1] = merged[-1][0], max(merged[-1][1], end)
-        else:
-            merged.append((begin, end))
-    return merged
 
 
 class OpenVolume:
@@ -151,12 +85,7 @@ class OpenVolume:
         self._disk.close(self.fd)
 
     def read(self, offset: int, length: int) -> bytes:
-        """Return up to ``length`` bytes; raises OSError, ``WouldBlock``."""
-        if must_not_block():
-            cached = self._disk.read_cached(self.fd, length, offset)
-            if cached is None:
-                raise WouldBlock
-            return cached
+        """Return up to ``length`` bytes; raises OSError."""
         data = self._disk.pread(self.fd, length, offset)
         while len(data) < length:
             more = self._disk.pread(self.fd, length - len(data), offset + len(data))
@@ -276,12 +205,9 @@ class Volumes:
 
     def open(self, number: int) -> OpenVolume:
         """Return a volume for reading. Raises FileNotFoundError, ``Damaged`` or OSError."""
-        with self._mutex:
-            volume = self._open.get(number)
-            if volume is not None:
-                self._open.move_to_end(number)
-                return volume
-        before_blocking()
+        volume = self._opened(number)
+        if volume is not None:
+            return volume
         volume = self.open_anew(number)
         if volume.damage:
             self._notice(volume.damage)
@@ -290,6 +216,13 @@ class Volumes:
             if len(self._open) > OPEN_MAX:
                 self._open.popitem(last=False)
         return volume
+
+    def _opened(self, number: int) -> OpenVolume | None:
+        with self._mutex:
+            volume = self._open.get(number)
+            if volume is not None:
+                self._open.move_to_end(number)
+            return volume
 
     def open_anew(self, number: int) -> OpenVolume:
         """Return a volume with a descriptor of its own; raises like ``open``."""
@@ -344,7 +277,7 @@ class Volumes:
         fd = self._disk.open(self.path(number), _FLAGS)
         try:
             at = ALIGNMENT
-            while piece := self._disk.pread(fd, len(_zeros), at):
+            while piece := self._disk.pread(fd, len(ZEROS), at):
                 if any(piece):
                     return False
                 at += len(piece)
@@ -392,6 +325,17 @@ class Volumes:
         volume = self.open(position.volume)
         offset = position.unit * ALIGNMENT
         return StoredRecord(volume, offset, volume.read(offset, max(length, HEADER_BYTES)))
+
+    def try_read(self, position: Position, length: int) -> StoredRecord | None:
+        """Return the record at a position if it is in memory; else None. Raises ``BadRecord``, OSError."""
+        volume = self._opened(position.volume)
+        if volume is None:
+            return None
+        offset = position.unit * ALIGNMENT
+        data = self._disk.read_cached(volume.fd, max(length, HEADER_BYTES), offset)
+        if data is None or len(data) < bytes_before_body(data):
+            return None
+        return StoredRecord(volume, offset, data)
 
     def create(self, *, above: int = 0) -> OpenVolume:
         """Return a new, locked volume, durable in its directory. Raises ``NoSpace`` and OSError.
@@ -595,89 +539,3 @@ def write_at(disk: Disk, fd: int, data: bytes | memoryview, offset: int) -> None
             raise OSError(errno.EIO, "nothing was written")
         offset += written
         view = view[written:]
-
-
-class Appender:
-    """The volume that this process appends to; used by one thread at a time."""
-
-    def __init__(self, disk: Disk, volume: OpenVolume, *, end: int, volume_bytes: int):
-        self.volume = volume
-        #: Offset of the next record, bytes.
-        self.end = end
-        #: End of the records that are in the index, bytes.
-        self.published = end
-        #: True if the index has the nonce of the volume.
-        self.is_noted = False
-        self._disk = disk
-        self._volume_bytes = volume_bytes
-        self._zeroed = disk.fstat(volume.fd).st_size
-        #: True if a write or a sync of it failed; nothing is appended any more.
-        self.has_failed = False
-        #: Monotonic time of the last use, seconds.
-        self.used_s = time.monotonic()
-
-    def has_room(self, length: int) -> bool:
-        """Return True if so many bytes fit into the volume."""
-        return not self.has_failed and self.end + length <= self._volume_bytes
-
-    def is_at(self, path: str) -> bool:
-        """Return True if the volume still has this path; raises OSError."""
-        try:
-            there = self._disk.stat(path)
-        except FileNotFoundError:
-            return False
-        mine = self._disk.fstat(self.volume.fd)
-        return (there.st_dev, there.st_ino) == (mine.st_dev, mine.st_ino)
-
-    def append(self, data: bytes) -> None:
-        """Append records durably. Raises ``NoSpace`` or OSError.
-
-        If ``has_failed`` is true then, nothing more may be appended.
-        """
-        self.used_s = time.monotonic()
-        try:
-            try:
-                self._write_ahead(self.end + len(data))
-                write_at(self._disk, self.volume.fd, data, self.end)
-            except OSError as error:
-                if error.errno not in NO_SPACE_ERRORS:
-                    raise
-                self._take_back()
-                raise NoSpace(str(error))
-            self._disk.fdatasync(self.volume.fd)
-        except NoSpace:
-            raise
-        except BaseException:
-            self.has_failed = True
-            raise
-        self.end += len(data)
-
-    def _take_back(self) -> None:
-        """Leave zeros behind the end, as before: smaller records, as of deletions, may still fit."""
-        try:
-            self._zeroed = self._disk.fstat(self.volume.fd).st_size
-            for at in range(self.end, self._zeroed, len(_zeros)):
-                write_at(self._disk, self.volume.fd, _zeros[: min(len(_zeros), self._zeroed - at)], at)
-            self._disk.fdatasync(self.volume.fd)
-        except OSError:
-            self.has_failed = True
-
-    def _write_ahead(self, needed: int) -> None:
-        """Write zeros up to a multiple of ``AHEAD_BYTES``; they are synced with the records."""
-        if needed <= self._zeroed:
-            return
-        end = min(-(-needed // AHEAD_BYTES) * AHEAD_BYTES, max(self._volume_bytes, needed))
-        at = self._zeroed
-        try:
-            while at < end:
-                piece = _zeros[: min(len(_zeros), end - at)]
-                write_at(self._disk, self.volume.fd, piece, at)
-                at += len(piece)
-        except OSError as error:
-            # The records themselves may still fit.
-            if error.errno not in NO_SPACE_ERRORS:
-                raise
-        self._zeroed = max(at, needed)
-
-    def __repr__(self) -> str:
-        return f"<Appender at {self.end} of {self.volume!r}>"

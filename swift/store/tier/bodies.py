@@ -136,12 +136,10 @@ class SmallObject:
         return self._body if len(self._body) <= size_max else None
 
     def blocks(self, start: int, stop: int) -> Iterator[bytes]:
-        """See ``StoredObject``."""
         if start < stop:
             yield self._body if stop - start == len(self._body) else self._body[start:stop]
 
     def pieces(self, start: int, stop: int) -> Iterator[bytes | FileBody]:
-        """See ``StoredObject``."""
         return iter(self.blocks(start, stop))
 
     def close(self) -> None:
@@ -156,14 +154,12 @@ class CachingObject(ForwardingObject):
         self._keep = keep
 
     def read_cached(self, size_max: int) -> bytes | None:
-        """See ``StoredObject``."""
         data = self.inner.read_cached(size_max)
         if data is not None and self.inner.check_md5:
             self._keep(data)
         return data
 
     def blocks(self, start: int, stop: int) -> Iterator[bytes]:
-        """See ``StoredObject``."""
         if (start, stop) != (0, self.state.size) or not self.inner.check_md5:
             yield from self.inner.blocks(start, stop)
             return
@@ -175,7 +171,6 @@ class CachingObject(ForwardingObject):
             yield piece
 
     def pieces(self, start: int, stop: int) -> Iterator[bytes | FileBody]:
-        """See ``StoredObject``."""
         return iter(self.blocks(start, stop))
 
 
@@ -197,11 +192,9 @@ class PiecedObject(ForwardingObject):
         self._is_verifiable = is_verifiable
 
     def read_cached(self, size_max: int) -> bytes | None:
-        """See ``StoredObject``."""
         return self.inner.read_cached(size_max)
 
     def blocks(self, start: int, stop: int) -> Iterator[bytes]:
-        """See ``StoredObject``."""
         size, etag = self.state.size, self.state.etag or ""
         for number in range(start // PIECE_BYTES, -(-stop // PIECE_BYTES)):
             begin = number * PIECE_BYTES
@@ -218,5 +211,4 @@ class PiecedObject(ForwardingObject):
             yield data if (first, last) == (begin, end) else data[first - begin : last - begin]
 
     def pieces(self, start: int, stop: int) -> Iterator[bytes | FileBody]:
-        """See ``StoredObject``."""
         return iter(self.blocks(start, stop))

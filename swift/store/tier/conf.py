@@ -9,13 +9,13 @@ from collections.abc import Callable
 from swift.base.errors import ConfigError
 from swift.config.files import read_sections
 from swift.platform.disk import Disk
+from swift.platform.sharedstate import reports_in
 from swift.policy.policy import Policy
 from swift.store.api import ObjectStore
 from swift.store.engine import FileStore
 from swift.store.tier import figures
 from swift.store.tier.policy import Refused
 from swift.store.tier.settings import SECTION, TierSettings
-from swift.store.tier.shared import reports_in
 from swift.store.tier.store import TierStore
 from swift.store.tier.tier import CacheTier, TierDependencies
 from swift.telemetry.metrics import CounterMetric, GaugeMetric, Registry

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from swift.platform.sharedstate import TOKEN_BYTES, SharedState
 from swift.store.lmdbindex import Index, IndexFailed, Writing
 from swift.store.tier.entry import (
     Extent,
@@ -34,7 +35,6 @@ from swift.store.tier.entry import (
 )
 from swift.store.tier.extents import place_after, room_for
 from swift.store.tier.policy import DATA, HASHES, METADATA, SMALL_DATA, Rules, WriteBudget, next_evicted
-from swift.store.tier.shared import TOKEN_BYTES, SharedState
 
 ENTRY, HASHED, CHUNK, BUSY, AGE, TOTALS = b"e", b"h", b"c", b"b", b"a", b"t"
 _KIND_OF = {METADATA: ENTRY, HASHES: HASHED, DATA: CHUNK}

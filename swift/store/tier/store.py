@@ -113,7 +113,6 @@ class TierChanges:
         self._tier = tier
 
     def change(self, device_path: str, directory: str) -> Change:
-        """See ``Changes``."""
         kind = directory[len(device_path) + 1 :].partition("/")[0]
         return Change(self._tier, HashDirectory(device_path, directory, self._tier.fragments.get(kind)))
 
@@ -157,13 +156,11 @@ class TierStore(ForwardingStore):
 
     @property
     def maintenance(self) -> Maintenance:
-        """See ``ObjectStore``."""
         return TierMaintenance(self)
 
     # --- reading -------------------------------------------------------------------------------------
 
     def stat(self, key: ObjectKey, options: ReadOptions) -> ObjectState:
-        """See ``ObjectStore``."""
         object_path = self.core.object_path(key)
         state = self.known_state(object_path, key, options)
         return self.files.stat(key, options) if state is None else state
@@ -181,7 +178,6 @@ class TierStore(ForwardingStore):
         return None
 
     def open(self, key: ObjectKey, options: ReadOptions) -> StoredObject:
-        """See ``ObjectStore``."""
         object_path = self.core.object_path(key)
         start = self._start(object_path)
         snapshot = self._known(object_path)
@@ -362,7 +358,6 @@ class TierMaintenance(ForwardingMaintenance):
         self._store = store
 
     def find(self, location: Location, options: ReadOptions) -> Found:
-        """See ``Maintenance``."""
         store = self._store
         key = ObjectKey(location.device, location.partition, location.policy, ANY_NAME, location.hash)
         state = store.known_state(store.core.object_path(key), key, options)
@@ -375,13 +370,11 @@ class TierMaintenance(ForwardingMaintenance):
         return super().find(location, options)
 
     def change_token(self, device: str, partition: str, policy: Policy) -> str:
-        """See ``Maintenance``."""
         return self._store.known_change_token(device, partition, policy) or super().change_token(
             device, partition, policy
         )
 
     def idle_s(self, device: str, partition: str, policy: Policy) -> float:
-        """See ``Maintenance``."""
         known_s = self._store.known_idle_s(device, partition, policy)
         return super().idle_s(device, partition, policy) if known_s is None else known_s
 

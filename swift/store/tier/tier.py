@@ -21,6 +21,13 @@ from swift.platform.disk import Disk
 from swift.platform.locks import HOLDER_TIMEOUT_S, poll
 from swift.platform.mountwatch import MountWatch
 from swift.platform.regularfiles import read_through_links
+from swift.platform.sharedstate import (
+    TOKEN_BYTES,
+    SessionLost,
+    SharedState,
+    StateHeld,
+    TierSession,
+)
 from swift.store.lmdbindex import Index, IndexFailed, IndexReplaced, LmdbIndex
 from swift.store.tier import figures
 from swift.store.tier.directory import Handles, HashDirectory, Reader
@@ -38,13 +45,6 @@ from swift.store.tier.policy import (
     WriteBudget,
 )
 from swift.store.tier.settings import TierSettings, owner_of
-from swift.store.tier.shared import (
-    TOKEN_BYTES,
-    SessionLost,
-    SharedState,
-    StateHeld,
-    TierSession,
-)
 
 CONTROL_FILE = "control.json"
 _TICK_S = 1.0

@@ -392,7 +392,7 @@ def test_a_changed_shard_range_keeps_the_columns_of_a_newer_release(node):
 
 
 def test_a_strong_listing_sees_unknown_rows_as_gone(node):
-    headers = {"x_backend_record_type": "held"}
+    headers = {"x_backend_record_type": "replica-rows"}
     shown = json.loads(node("GET", f"{node.path}?format=json", **headers).read_body())["rows"]
     gone = {row["name"] for row in shown if row.get("deleted")}
     assert gone == {"gone", "hidden", "waiting"}

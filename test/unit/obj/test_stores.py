@@ -46,7 +46,7 @@ def made(context, *, tier=None, **options):
 def test_every_policy_has_an_engine_and_keeps_it(context):
     stores, ended = made(context)
     assert stores.engine(GOLD) is stores.engine(GOLD)
-    assert stores.engine(EC) is not None and ended == []
+    assert stores.engine(EC) is not None and ended == [stores.close]
 
 
 def test_only_so_many_replicate_into_a_device_as_the_settings_say(context):
@@ -75,7 +75,7 @@ def test_a_wrapper_that_nobody_knows_is_told_by_its_name(context):
 def test_a_tier_is_around_every_engine_and_ends_with_the_process(context, tmp_path):
     stores, ended = made(context, tier=tier_settings(tmp_path / "tier"))
     assert isinstance(stores.engine(GOLD), TierStore) and isinstance(stores.engine(EC), TierStore)
-    assert len(ended) == 1
+    assert len(ended) == 2
     ended[0]()
 
 

@@ -31,5 +31,5 @@ def test_a_function_of_a_disk_is_one_call_with_the_disk(tmp_path):
         ran.append(args)
         return function(*args)
 
-    assert DiskHandle(disk, run).place(lambda given, path: (given, path), "p") == (disk, "p")
+    assert DiskHandle(disk, run).call(lambda given, path: (given, path), "p") == (disk, "p")
     assert ran == [(disk, "p")]

@@ -4,13 +4,13 @@ import threading
 
 import pytest
 
-from swift.platform.waiting import before_blocking, must_not_block, yielding
+from swift.platform.waiting import yielding
 from swift.runtime.diskcalls import (
     PENALTY_S,
     STALL_S,
     DiskThreadPools,
     InlineCalls,
-    NonblockingCalls,
+    MemoryCalls,
 )
 
 
@@ -161,44 +161,19 @@ def test_daemons_never_call_a_disk_on_their_loop():
     assert DiskThreadPools(2).run("sdb1")(threading.get_ident) != threading.get_ident()
 
 
-# --- calls that must not block -------------------------------------------------------------------
+# --- calls that answer from memory ---------------------------------------------------------------
 
 
-@pytest.fixture
-def nonblocking(watch, threaded):
-    def threads(function, *args):
-        threaded.append(args)
-        return function(*args)
-
-    return NonblockingCalls(threads, watch, lambda: watch.queued)
-
-
-def test_what_does_not_wait_for_a_disk_runs_where_the_caller_is(nonblocking, threaded):
-    assert nonblocking(must_not_block) is True
-    assert threaded == []
-
-
-def test_a_thread_repeats_what_would_wait_for_a_disk(nonblocking, threaded):
-    def read(name):
-        before_blocking()
-        return name, must_not_block()
-
-    assert nonblocking(read, "body") == ("body", False)
-    assert threaded == [("body",)]
-
-
-def test_a_device_that_is_slow_all_the_same_is_left_to_threads(nonblocking, threaded, watch):
-    for _ in range(2):
-        nonblocking(watch.takes, STALL_S * 2)
-    assert threaded == []
-    assert nonblocking(must_not_block) is False
-
-
-def test_several_devices_share_the_loop_for_calls_that_do_not_block():
+def test_memory_answers_where_the_caller_is():
     pools = DiskThreadPools(2, quick=True)
     here = threading.get_ident()
-    assert [pools.nonblocking(name)(threading.get_ident) for name in ("sda", "sdb")] == [here, here]
+    assert [pools.attempt(name)(threading.get_ident) for name in ("sda", "sdb")] == [here, here]
+    assert DiskThreadPools(0).attempt("sda")(threading.get_ident) == here
 
 
-def test_without_threads_calls_may_block():
-    assert DiskThreadPools(0).nonblocking("sda")(must_not_block) is False
+def test_a_device_whose_memory_is_slow_is_not_asked(watch):
+    attempt = MemoryCalls(watch, lambda: watch.queued)
+    for _ in range(2):
+        assert attempt(lambda: "body") == "body"
+        attempt(watch.takes, STALL_S * 2)
+    assert attempt(lambda: "body") is None

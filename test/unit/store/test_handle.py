@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from swift.base.errors import LockTimeout
 from swift.store.api import Maintenance, ObjectState, ObjectStore, PendingUpdates
 from swift.store.calls import Effort
-from swift.store.handle import MaintenanceHandle, OpenDraft, OpenObject, StoreHandle, UpdatesHandle, as_call
+from swift.store.handle import MaintenanceHandle, OpenDraft, OpenObject, StoreHandle, UpdatesHandle
 from swift.store.layered import ForwardingStore
-from test.contract.test_store import GOLD, NOW, FileBench, key_of, put, ts
+from test.contract.test_store import GOLD, NOW, FileBench, PackedBench, key_of, put, ts
 
 
 class Watched(ForwardingStore):
@@ -60,15 +62,55 @@ def test_a_call_runs_where_its_effort_says_and_a_daemons_where_its_purpose_says(
 
 
 def test_a_method_is_bound_once(handle):
-    assert handle.stat is handle.stat
+    assert handle.hashes is handle.hashes
     assert handle.for_purpose(Effort.SSYNC) is handle.for_purpose(Effort.SSYNC)
+
+
+@pytest.fixture
+def packed(tmp_path):
+    (tmp_path / "packed").mkdir()
+    store = PackedBench(tmp_path / "packed").store
+    # Not every filesystem tells what is in memory.
+    store.core.disk.read_cached = lambda fd, size, at: os.pread(fd, size, at)
+    put(store, key_of(), ts(10), b"body")
+    store.stat(key_of(), NOW)
+    return store
+
+
+def test_memory_is_asked_first_but_not_by_daemons(packed):
+    engine = Watched(packed)
+    handle = StoreHandle(engine, "sda")
+    assert (handle.stat(key_of(), NOW).size, handle.open(key_of(), NOW).read_small(9)) == (4, b"body")
+    handle.draft(key_of(), 4).discard()
+    handle.change(key_of(), NOW, lambda edit: edit.delete(ts(11)), create=True)
+    assert engine.ran == []
+    assert not handle.for_purpose(Effort.AUDIT).stat(key_of(), NOW).exists
+    assert engine.ran == [Effort.AUDIT]
+
+
+def test_what_memory_does_not_answer_is_one_call(engine, handle):
+    handle.change(key_of(), NOW, lambda edit: edit.delete(ts(10)), create=True)
+    assert engine.ran == [Effort.CHANGE]
+
+
+def test_memory_does_not_pass_a_wrapper_by(packed):
+    class Counting(ForwardingStore):
+        def stat(self, key, options):
+            return super().stat(key, options)
+
+    assert ForwardingStore(packed).try_stat(key_of(), NOW).size == 4
+    assert Counting(packed).try_stat(key_of(), NOW) is None
 
 
 @pytest.mark.parametrize(
     ("interface", "handle", "elsewhere"),
     [
-        # These are for as_call functions, or say nothing about the disk.
-        (ObjectStore, StoreHandle, {"capabilities", "run", "edit", "reserve"}),
+        # These are for functions that run as one call, for the handle itself, or of a process.
+        (
+            ObjectStore,
+            StoreHandle,
+            {"attempt", "close", "edit", "reserve", "run", "try_draft", "try_edit", "try_open", "try_stat"},
+        ),
         # The device's handle has it, list by list.
         (Maintenance, MaintenanceHandle, {"locations_in"}),
         (PendingUpdates, UpdatesHandle, set()),
@@ -77,17 +119,6 @@ def test_a_method_is_bound_once(handle):
 def test_a_handle_has_all_that_its_interface_has(interface, handle, elsewhere):
     names = {name for name in vars(interface) if not name.startswith("_")}
     assert names - elsewhere <= {name for name in dir(handle) if not name.startswith("_")}
-
-
-def test_a_placed_function_is_one_call_with_the_engine(engine, handle):
-    @as_call(Effort.LONG)
-    def twice(store, key, *, answer):
-        store.stat(key, NOW)
-        store.stat(key, NOW)
-        return answer
-
-    assert twice(handle, key_of(), answer=5) == 5
-    assert engine.ran == [Effort.LONG]
 
 
 def test_a_body_is_read_block_by_block_where_long_calls_run(engine, handle):

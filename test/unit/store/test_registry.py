@@ -9,9 +9,11 @@ from swift.base.errors import ConfigError
 from swift.base.hashing import PathHasher
 from swift.platform.devices import Devices
 from swift.policy.policy import Policy
+from swift.store.api import DELETED
 from swift.store.engine import FileStore
 from swift.store.layered import ForwardingStore
-from swift.store.registry import EngineParts, StoreRegistry, file_store, load_factory
+from swift.store.registry import EngineParts, StoreRegistry, file_store, is_packed, load_factory
+from test.contract.test_store import NOW, NOW_S, key_of, ts
 
 
 @pytest.fixture
@@ -65,3 +67,36 @@ def test_an_unknown_wrapper_is_a_configuration_error(tmp_path):
     )
     with pytest.raises(ConfigError, match=r"store_wrappers 'egg:absent#engine'"):
         StoreRegistry(parts)
+
+
+THIRD_PARTY = """
+from test.support.memoryengine import MemoryStore
+
+class Engine(MemoryStore):
+    is_closed = False
+
+    def close(self):
+        self.is_closed = True
+
+def memory(parts, policy):
+    return Engine(["sda"], hasher=parts.hasher, clock=parts.clock)
+"""
+
+
+def test_a_package_outside_of_the_tree_registers_an_engine(tmp_path, monkeypatch):
+    site = tmp_path / "site"
+    facts = site / "thirdparty-1.0.dist-info"
+    facts.mkdir(parents=True)
+    (site / "thirdparty.py").write_text(THIRD_PARTY)
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: thirdparty\nVersion: 1.0\n")
+    (facts / "entry_points.txt").write_text("[swift.diskfile]\nmemory = thirdparty:memory\n")
+    monkeypatch.syspath_prepend(str(site))
+    policy = Policy(0, "a", is_default=True, diskfile_module="egg:thirdparty#memory")
+    parts = EngineParts(Devices(str(tmp_path)), PathHasher(b"p"), ManualClock(NOW_S))
+    registry = StoreRegistry(parts, [named("wrapper")])
+    store, key = registry.at(policy, "sda"), key_of()._replace(policy=policy)
+    assert not store.stat(key, NOW).exists
+    store.change(key, NOW, lambda edit: edit.delete(ts(NOW_S)), create=True)
+    assert (store.stat(key, NOW).kind, is_packed(policy)) == (DELETED, False)
+    registry.close()
+    assert registry.engine(policy).inner.is_closed

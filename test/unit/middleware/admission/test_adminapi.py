@@ -78,7 +78,7 @@ def test_rules_that_are_put_hold_at_once_and_are_shown(tmp_path):
     assert limit_of(bench) == 2
     text = "# ours\n" + rule(20)
     assert operate(bench, "PUT", RULES, text.encode()).status == 200
-    assert json.loads(bench.read) == {"rules": 1, "written": True, "told": True}
+    assert json.loads(bench.read) == {"rules": 1, "written": True, "published": True}
     assert limit_of(bench) == 11
     operate(bench, path=RULES)
     assert bench.read.decode() == text == path.read_text()
@@ -104,7 +104,7 @@ def test_without_a_file_rules_are_kept_as_long_as_a_process_knows_them():
     cache = SharedCache()
     first, second = AdmissionFixture(cache=cache), AdmissionFixture(cache=cache)
     operate(first, "PUT", RULES, rule(2).encode())
-    assert json.loads(first.read) == {"rules": 1, "written": False, "told": True}
+    assert json.loads(first.read) == {"rules": 1, "written": False, "published": True}
     turn(second)
     cache.values.clear()
     turn(second)
@@ -224,7 +224,7 @@ def test_a_file_that_can_be_written_is_enough_and_memcached_is_told_when_it_is_b
     bench = AdmissionFixture(cache=cache, rules_path=path)
     cache.is_away = True
     assert operate(bench, "PUT", RULES, rule(2).encode()).status == 200
-    assert json.loads(bench.read) == {"rules": 1, "written": True, "told": False}
+    assert json.loads(bench.read) == {"rules": 1, "written": True, "published": False}
     cache.is_away = False
     turn(bench)
     other = AdmissionFixture(cache=cache)

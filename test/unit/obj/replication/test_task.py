@@ -14,6 +14,7 @@ from swift.obj.replication.settings import SyncSettings
 from swift.obj.replication.task import DeviceSyncPass, SyncTask, failures_by_node
 from swift.ring.errors import RingError
 from swift.runtime.selection import Selection
+from swift.store.api import EngineDefaults
 from swift.store.handle import StoreHandle
 from test.support.daemons import DaemonFixture, DeviceRing, LogLines
 
@@ -21,7 +22,7 @@ OURS = {"abc": "0" * 32}
 SAME = digest_of(OURS, None)
 
 
-class Store:
+class Store(EngineDefaults):
     """An engine whose partitions have the hashes that a test says; it is its own upkeep."""
 
     def __init__(self, parts):

@@ -63,7 +63,11 @@ def situations():
 
 def roots():
     for status, record_type, state, second, *found in itertools.product(
-        (200, 404), ("object", "shard", "held"), ("unsharded", "sharded"), (True, False), *[(True, False)] * 2
+        (200, 404),
+        ("object", "shard", "replica-rows"),
+        ("unsharded", "sharded"),
+        (True, False),
+        *[(True, False)] * 2,
     ):
         findings = itertools.compress((Finding.SPLIT, Finding.PEER), found)
         yield Root(status, record_type, state, second, frozenset(findings))

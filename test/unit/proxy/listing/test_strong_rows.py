@@ -25,7 +25,9 @@ ROW = {**LISTED, "created_at": "1700000001.00000"}
 
 def held(*rows, ranges=()):
     document = {"rows": list(rows), "end": "", "ranges": [item.as_dict() for item in ranges]}
-    return BackendResponse(200, headers={"x-backend-record-type": "held"}, body=json.dumps(document).encode())
+    return BackendResponse(
+        200, headers={"x-backend-record-type": "replica-rows"}, body=json.dumps(document).encode()
+    )
 
 
 def plain(*rows, **headers):
@@ -163,7 +165,7 @@ def test_where_most_servers_are_the_peers_nobody_can_tell():
 
 
 def test_answers_that_are_none_do_not_count():
-    odd = BackendResponse(200, headers={"x-backend-record-type": "held"}, body=b"{")
+    odd = BackendResponse(200, headers={"x-backend-record-type": "replica-rows"}, body=b"{")
     with pytest.raises(HTTPError) as caught:
         Servers(a__c=[held(ROW), odd, odd]).page(is_split=True)
     assert caught.value.response.status == 503

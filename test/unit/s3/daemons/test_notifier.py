@@ -74,7 +74,7 @@ def bench(sim, tmp_path):
 def test_events_are_told_in_order_and_forgotten(bench):
     for n in range(3):
         bench.put(f"{n}", {"target": "a", "event": {"n": n}})
-    assert bench.run_once() == {"told": 3}
+    assert bench.run_once() == {"delivered": 3}
     assert bench.told == [("a", {"n": n}) for n in range(3)]
     assert bench.left() == []
     assert bench.run_once() == {}
@@ -84,17 +84,17 @@ def test_a_webhook_that_is_away_hears_later_and_holds_up_nobody_else(bench):
     bench.away.add("a")
     for n, target in enumerate("aab"):
         bench.put(f"{n}", {"target": target, "event": {"n": n}})
-    assert bench.run_once() == {"refused": 1, "waiting": 1, "told": 1}
+    assert bench.run_once() == {"refused": 1, "waiting": 1, "delivered": 1}
     assert bench.left() == ["0", "1"]
     bench.away.clear()
-    assert bench.run_once() == {"told": 2}
+    assert bench.run_once() == {"delivered": 2}
 
 
 def test_a_container_of_the_queue_that_cannot_be_read_holds_up_no_other(bench):
     bench.put("0", {"target": "a", "event": {"n": 0}}, hour=NOW - 200)
     bench.put("1", {"target": "a", "event": {"n": 1}})
     bench.unreadable = NOW - 200
-    assert bench.run_once() == {"told": 1, "errors": 1}
+    assert bench.run_once() == {"delivered": 1, "errors": 1}
     assert bench.told == [("a", {"n": 1})]
 
 
@@ -129,7 +129,7 @@ def test_events_that_are_stored_encrypted_wait_for_a_pipeline_that_decrypts_them
     assert bench.run_once() == {"errors": 1}
     assert (bench.told, bench.left()) == ([], ["0"])
     bench.pipeline = EncryptionFixture(sim).filter
-    assert bench.run_once() == {"told": 1}
+    assert bench.run_once() == {"delivered": 1}
     assert (bench.told, bench.left()) == ([("a", {"n": 0})], [])
 
 

@@ -10,8 +10,8 @@ import pytest
 from swift.operations.repacking import RepackRefused, remove_volumes
 from swift.store.packed import rows
 from swift.store.packed.compaction import Compactor
-from swift.store.packed.device import PackedRules
 from swift.store.packed.record import ALIGNMENT
+from swift.store.packed.writer import PackedRules
 from test.contract.test_store import GOLD, NOW_S, PackedBench, key_of, put, read, ts
 from test.unit.store.packed.test_device import Bench, roll_back
 
@@ -164,11 +164,11 @@ class OldIndexBench(PackedBench):
             for name in ("new", "large", "last"):
                 self.forget(writing, name)
         # Nothing more is appended by this process.
-        self.device._appender = None
+        self.device.writer.close()
 
     def forget(self, writing, name):
         place = self.store.devices.place(key_of(name))
-        writing.delete(self.device.spaces.find(writing, 0, place.partition, place.hash))
+        writing.delete(self.device.session.spaces.find(writing, 0, place.partition, place.hash))
 
 
 @pytest.fixture

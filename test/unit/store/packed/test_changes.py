@@ -6,8 +6,7 @@ import pytest
 
 from swift.base.timestamp import Timestamp
 from swift.store.packed import rows
-from swift.store.packed.changes import Change, LiveBytes, Update, apply
-from swift.store.packed.device import gone
+from swift.store.packed.changes import Change, LiveBytes, Update, apply, gone
 from swift.store.packed.entry import decode_entries
 from swift.store.packed.record import Header, Kind, Position, Record, Reference
 from swift.store.packed.rows import Spaces

@@ -11,8 +11,8 @@ from swift.base.errors import NoSpace
 from swift.platform.devices import SpaceGuard
 from swift.store.api import DELETED, LIVE, ReadOptions, SyncedVersion
 from swift.store.packed.compaction import Compactor, volume_uses
-from swift.store.packed.device import PackedRules
 from swift.store.packed.record import ALIGNMENT, Kind
+from swift.store.packed.writer import PackedRules
 from test.contract.test_maintenance import at
 from test.contract.test_store import (
     EC,

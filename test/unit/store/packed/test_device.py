@@ -14,9 +14,10 @@ from swift.store.lmdbindex import IndexBusy, IndexFailed, IndexFull
 from swift.store.packed import rows
 from swift.store.packed.changes import Change, Update
 from swift.store.packed.compaction import Compactor
-from swift.store.packed.device import PackedDevice, PackedRules
+from swift.store.packed.device import PackedDevice
 from swift.store.packed.entry import META_SPACE
 from swift.store.packed.record import ALIGNMENT, Header, Kind, Record, Reference
+from swift.store.packed.writer import PackedRules
 from test.sim.packedworld import Machine, NestedBatches, Process, broken, entries_in, no_space
 from test.sim.powercut import SimulatedDisk
 from test.sim.test_powercut import TOP
@@ -90,7 +91,7 @@ class Bench:
 
     def put(self, second, by=0, **how):
         device = self.process(by)
-        with device.locks.hold(1):
+        with device.holding(1):
             change = self.change(second, by, **how)
             device.commit(change)
         return change.position
@@ -130,7 +131,7 @@ def test_changes_of_one_moment_cost_one_sync(bench):
     bench.put(1)
     calls = []
     device.process.fault = calls.append
-    device._threads = batches = NestedBatches(device._process)
+    device.writer.threads = batches = NestedBatches(device.writer.process)
     batches.following = [lambda: device.commit(bench.change(3))]
     device.commit(bench.change(2))
     assert calls.count("fdatasync") == 1 and calls.count("index.writing") == 1
@@ -150,7 +151,7 @@ def test_a_record_larger_than_a_volume_has_one_of_its_own(bench):
 
 def test_a_batch_that_does_not_fit_goes_on_in_a_new_volume(bench):
     device = bench.process()
-    device._threads = batches = NestedBatches(device._process)
+    device.writer.threads = batches = NestedBatches(device.writer.process)
     changes = [bench.change(second, size=1500) for second in (1, 2, 3)]
     for change in changes:
         change.updates[0].kept = []
@@ -170,9 +171,9 @@ def test_each_process_appends_to_a_volume_of_its_own(bench):
 def test_a_process_lets_go_of_its_volume_after_a_while_without_changes(bench):
     bench.put(1)
     device = bench.process()
-    device.let_go_of_idle_volume()
+    device.writer.let_go_of_idle_volume()
     assert device.volumes.lock(1) is None
-    device.let_go_of_idle_volume(idle_s=0.0)
+    device.writer.let_go_of_idle_volume(idle_s=0.0)
     assert device.volumes.lock(1) is not None
     bench.put(2)
     assert device.volumes.numbers() == [1] and bench.seconds() == [1, 2] == bench.made_again()
@@ -380,7 +381,7 @@ def test_what_is_durable_and_could_not_be_indexed_is_indexed_before_the_next_cha
         bench.put(2)
     assert bench.seconds() == [1]
     bench.mend()
-    with bench.process().locks.hold(5):
+    with bench.process().holding(5):
         assert bench.seconds() == [1, 2] == bench.made_again()
 
 

@@ -16,10 +16,10 @@ import pytest
 from swift.base.errors import LockTimeout
 from swift.platform.locks import STUCK_TIMEOUT_S
 from swift.store.api import LIVE
-from swift.store.packed.device import PackedRules
 from swift.store.packed.devices import PackedDevices
 from swift.store.packed.opening import IndexOpening
 from swift.store.packed.settings import PackedSettings
+from swift.store.packed.writer import PackedRules
 from test.contract.test_store import NOW, NOW_S, PackedBench, key_of, put, read, ts
 
 
@@ -66,7 +66,8 @@ def test_what_has_the_name_of_a_volume_and_is_no_file_does_not_stop_a_device(ben
 STOPPED_WHILE_OPENING = """
 import os, signal, sys
 from swift.platform.disk import Disk
-from swift.store.packed.device import PackedDevice, PackedRules
+from swift.store.packed.device import PackedDevice
+from swift.store.packed.writer import PackedRules
 from swift.store.packed.opening import IndexOpening
 from swift.store.packed.settings import PackedSettings
 opening = IndexOpening(PackedSettings(state_path=sys.argv[2]), Disk())

@@ -8,7 +8,7 @@ import pytest
 
 from swift.platform.disk import Disk
 from swift.store.errors import BadFragmentIndex
-from swift.store.packed.device import PackedRules
+from swift.store.packed.writer import PackedRules
 from test.contract import test_store as contract
 from test.sim.packedworld import (
     VIEW,

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
 
 from swift.base.errors import DeviceUnavailable, LockTimeout
-from swift.platform.waiting import must_not_block
-from swift.runtime.diskcalls import NonblockingCalls
 from swift.store.api import LIVE
-from swift.store.calls import Effort, InlinePools
+from swift.store.calls import InlinePools
 from swift.store.handle import StoreHandle
 from test.sim.packedworld import INDEX, VIEW, World, commit, delete, device_of, key_of, outcome_of, post, put
 from test.sim.test_powercut import ABSENT_OUTCOME, EC, GOLD, TOP, live
@@ -79,33 +78,50 @@ MEMORY_CALLS = {"index.get", "index.is_current", "lock_byte", "now_ns", "read_ca
 
 @pytest.fixture
 def loop():
-    """A store whose looks and changes run as on an event loop, and the calls that a thread repeated."""
+    """A store as an event loop has it, and the calls that a thread made."""
     # Larger than what is read with the header of its last record.
-    store, repeated = World(1, 0, volume_bytes=1 << 20).stores[0], []
+    store, threaded, asked = World(1, 0, volume_bytes=1 << 20).stores[0], [], []
 
     class Pools(InlinePools):
-        def nonblocking(self, device):
-            def threads(function, *args):
-                repeated.append(function)
+        def threads(self, device, purpose=""):
+            def run(function, *args):
+                threaded.append(function)
                 return function(*args)
 
-            return NonblockingCalls(threads)
+            return run
+
+        def attempt(self, device):
+            def attempt(function, *args):
+                asked.append(function)
+                try:
+                    return function(*args)
+                finally:
+                    asked.pop()
+
+            return attempt
 
     def fault(name):
-        assert not must_not_block() or name in MEMORY_CALLS, name
+        assert not asked or name in MEMORY_CALLS, name
 
     store.core.pools = Pools()
     store.process.fault = fault
     yield SimpleNamespace(
-        store=store, repeated=repeated, handle=StoreHandle(store, "sda"), process=store.process
+        store=store, threaded=threaded, handle=StoreHandle(store, "sda"), process=store.process
     )
 
 
-def changed(loop, change, *args, **options):
+def changed(loop, change, key, *args, **options):
     """Make a change as one call; return how often a thread had to."""
-    before = len(loop.repeated)
-    loop.handle.call(Effort.CHANGE, lambda store: change(store, *args, **options))
-    return len(loop.repeated) - before
+    before = len(loop.threaded)
+    size = len(args[1]) if change is put else 0
+
+    def work(edit):
+        store = SimpleNamespace(edit=lambda *_args, **_options: nullcontext(edit))
+        store.draft = lambda _key, size: edit.draft(size)
+        return change(store, key, *args, **options)
+
+    loop.handle.change(key, VIEW, work, create=True, size_bytes=size)
+    return len(loop.threaded) - before
 
 
 def test_small_objects_are_changed_and_read_on_the_loop(loop):
@@ -115,8 +131,8 @@ def test_small_objects_are_changed_and_read_on_the_loop(loop):
     assert changed(loop, put, A, 2, b"two") == 1
     assert changed(loop, put, A, 3, b"three") == 0
     assert changed(loop, post, A, 4, "red") == 0
-    loop.repeated.clear()
-    assert (loop.handle.open(A, VIEW).read_small(100), loop.repeated) == (b"three", [])
+    loop.threaded.clear()
+    assert (loop.handle.open(A, VIEW).read_small(100), loop.threaded) == (b"three", [])
     assert changed(loop, delete, A, 5) == 0
     assert outcome_of(loop.store, A) == ("deleted",)
 
@@ -138,7 +154,7 @@ def test_a_thread_reads_what_is_not_in_memory(loop, monkeypatch):
     put(loop.store, A, 1, b"one")
     monkeypatch.setattr(loop.process.machine.disk, "read_cached", lambda *_args: None)
     assert loop.handle.open(A, VIEW).read_small(100) == b"one"
-    assert len(loop.repeated) == 1
+    assert len(loop.threaded) == 1
     assert changed(loop, delete, A, 2) == 1
     assert outcome_of(loop.store, A) == ("deleted",)
 

@@ -40,7 +40,7 @@ def test_a_handed_over_partition_is_removed_with_one_sync_for_many_objects(bench
         put(bench.store, key, ts(NOW_S), b"body")
     disk = CountedSyncs()
     bench.store.devices.device("sda")._disk = disk
-    bench.store.devices.device("sda")._appender._disk = disk
+    bench.store.devices.device("sda").writer.appender._disk = disk
     bench.store.maintenance.purge_all([(at(key), SyncedVersion(ts(NOW_S))) for key in keys])
     assert disk.syncs == 1
     assert bench.store.maintenance.remove_partition("sda", "7", GOLD)

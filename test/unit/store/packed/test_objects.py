@@ -6,7 +6,7 @@ import pytest
 
 from swift.store.api import LIVE
 from swift.store.errors import CorruptBody, Damaged, FilesChanged
-from swift.store.packed.objects import BLOCK_BYTES, PackedObject, Reader
+from swift.store.packed.objects import BLOCK_BYTES, PackedObject
 from swift.store.packed.record import ALIGNMENT
 from swift.store.packed.volumes import write_at
 from test.sim.packedworld import VIEW, World, key_of, outcome_of, place_of, post, put
@@ -83,18 +83,16 @@ def test_a_record_of_another_object_is_damage(store):
     put(store, A, 1, b"a")
     put(store, B, 1, b"b")
     (entry,) = place_of(store, A).entries()
-    reader = Reader(store.core, place_of(store, A).device)
     with pytest.raises(Damaged, match="another"):
-        reader.record(entry, bytes.fromhex(B.hash), 0)
+        place_of(store, B).reader().record(entry)
 
 
 def test_a_record_whose_volume_is_gone_was_moved(store):
     put(store, A, 1, b"a")
     (entry,) = place_of(store, A).entries()
-    reader = Reader(store.core, place_of(store, A).device)
     moved = entry._replace(position=entry.position._replace(volume=99))
     with pytest.raises(FilesChanged):
-        reader.record(moved, bytes.fromhex(A.hash), 0)
+        place_of(store, A).reader().record(moved)
 
 
 def test_an_object_without_data_has_no_body(store):

@@ -9,10 +9,10 @@ import pytest
 
 from swift.base.errors import ConfigError
 from swift.platform.disk import Disk
+from swift.platform.sharedstate import StateHeld, held
 from swift.store.lmdbindex import IndexBusy, IndexFailed, IndexReplaced, opening_failed
 from swift.store.packed.opening import DeviceIndex, IndexInUse, IndexOpening
 from swift.store.packed.settings import PackedSettings
-from swift.store.tier.shared import StateHeld, held
 
 
 def opened(root, memory="memory", boot="boot"):

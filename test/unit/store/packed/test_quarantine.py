@@ -28,7 +28,7 @@ def world():
 
 def moved(store, reason="because"):
     place = place_of(store, A)
-    with place.device.locks.hold(place.lock):
+    with place.device.holding(place.lock):
         return quarantine(place, place.entries(), reason)
 
 
@@ -70,7 +70,7 @@ def test_what_cannot_be_read_is_an_empty_file(world):
     entries = place_of(store, A).entries()
     place = place_of(store, A)
     lost = [entries[0]._replace(position=entries[0].position._replace(unit=50))]
-    with place.device.locks.hold(place.lock):
+    with place.device.holding(place.lock):
         target = quarantine(place, lost, "lost")
     assert disk.stat(f"{target}/{at(1).internal}.data").st_size == 0
 

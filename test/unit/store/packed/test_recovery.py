@@ -8,12 +8,13 @@ import pytest
 
 from swift.base.timestamp import Timestamp
 from swift.store.packed import rows
+from swift.store.packed.appender import Appender
 from swift.store.packed.confirmation import begin, marked
 from swift.store.packed.entry import decode_entries
 from swift.store.packed.record import ALIGNMENT, Header, Kind, Position, Record, Reference
 from swift.store.packed.recovery import Recovery, has_tail
 from swift.store.packed.rows import Spaces
-from swift.store.packed.volumes import HEADER_ATTRIBUTE, Appender, Volumes, write_at
+from swift.store.packed.volumes import HEADER_ATTRIBUTE, Volumes, write_at
 from test.sim.packedworld import Machine, Process
 from test.sim.powercut import SimulatedDisk
 from test.sim.test_powercut import TOP

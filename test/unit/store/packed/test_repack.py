@@ -7,8 +7,8 @@ import time
 import pytest
 
 from swift.store.api import LIVE
-from swift.store.packed.device import PackedRules
 from swift.store.packed.repack import BeingConverted, Repacker
+from swift.store.packed.writer import PackedRules
 from test.contract.test_store import (
     EC,
     GOLD,

@@ -14,8 +14,10 @@ from swift.base.errors import NoSpace
 from swift.base.timestamp import Timestamp
 from swift.platform.disk import Disk
 from swift.store.errors import Damaged
+from swift.store.packed.appender import Appender
+from swift.store.packed.lost import LostRanges
 from swift.store.packed.record import ALIGNMENT, HEADER_BYTES, BadRecord, Header, Kind, Position, Record
-from swift.store.packed.volumes import HEADER_ATTRIBUTE, SCAN_BYTES, Appender, LostRanges, Volumes, write_at
+from swift.store.packed.volumes import HEADER_ATTRIBUTE, SCAN_BYTES, Volumes, write_at
 from test.sim.packedworld import Machine, Process, broken, no_space
 from test.sim.powercut import SimulatedDisk
 from test.sim.test_powercut import TOP

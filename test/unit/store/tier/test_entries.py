@@ -6,12 +6,12 @@ from contextlib import contextmanager
 
 import pytest
 
+from swift.platform import sharedstate as shared
+from swift.platform.sharedstate import SharedState
 from swift.store.lmdbindex import IndexFailed, LmdbIndex
-from swift.store.tier import shared
 from swift.store.tier.entries import BUSY, ENTRY, Entries, device_of, partition_of
 from swift.store.tier.entry import FileFacts, Snapshot, Stamp
 from swift.store.tier.policy import WriteBudget
-from swift.store.tier.shared import SharedState
 from test.support.tiers import tier_settings
 
 PATH = b"sda/objects/7/abc/" + b"d" * 29 + b"abc"

@@ -18,6 +18,7 @@ from swift.aio.xfs import make_image, mount_image, unmount_image
 from swift.base.clock import ManualClock
 from swift.platform.devices import Devices, SpaceGuard
 from swift.platform.disk import Disk
+from swift.platform.sharedstate import StateHeld, TierSession
 from swift.store.api import ABSENT, DELETED, LIVE, Location
 from swift.store.core import EngineCore
 from swift.store.engine import FileStore
@@ -27,7 +28,6 @@ from swift.store.relink import Splitter, target_partition
 from swift.store.tier.figures import hit_rate
 from swift.store.tier.policy import CLASSES, MODES
 from swift.store.tier.settings import option_of
-from swift.store.tier.shared import StateHeld, TierSession
 from swift.store.tier.store import TierStore
 from swift.store.tier.tier import CONTROL_FILE, CacheTier, TierDependencies
 from test.contract.test_store import EC, GOLD, HASHER, NOW, NOW_S, delete, key_of, post, put, read, ts

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from swift.store.tier import shared
-from swift.store.tier.shared import SessionLost, SharedState, StateHeld, TierSession, held, reports_in
+from swift.platform import sharedstate as shared
+from swift.platform.sharedstate import SessionLost, SharedState, StateHeld, TierSession, held, reports_in
 
 #: Opens a session, says so, and lives until its input ends.
 ANOTHER = """
 import sys
-from swift.store.tier.shared import TierSession
+from swift.platform.sharedstate import TierSession
 session = TierSession(sys.argv[1])
 session.report(b"another")
 print(session.token.hex(), session.is_first, flush=True)
@@ -169,7 +169,9 @@ def test_a_link_in_place_of_the_directory_is_refused(tmp_path):
 @pytest.mark.process
 def test_one_process_at_a_time_is_within(tmp_path):
     path = str(tmp_path / "lock")
-    script = "import sys; from swift.store.tier.shared import held\nwith held(sys.argv[1]): print('within')"
+    script = (
+        "import sys; from swift.platform.sharedstate import held\nwith held(sys.argv[1]): print('within')"
+    )
     with held(path):
         waiting = subprocess.Popen([sys.executable, "-c", script, path], stdout=subprocess.PIPE, text=True)
         with pytest.raises(subprocess.TimeoutExpired):
