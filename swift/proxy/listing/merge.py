@@ -106,16 +106,8 @@ class MergedPage(NamedTuple):
     end: str
 
 
-class _SeenRow(NamedTuple):
-    """One row of one server: the number of its request, the time of its data, and the row."""
-
-    request: int
-    time: str
-    row: JsonObject
-
-    @property
-    def is_tombstone(self) -> bool:
-        return bool(self.row.get("deleted"))
+#: A row of one server, after the number of the request that it came with.
+SeenRow = tuple[int, JsonObject]
 
 
 def merge(held: Sequence[Responses], end: str, *, reverse: bool) -> MergedPage:
@@ -125,39 +117,49 @@ def merge(held: Sequence[Responses], end: str, *, reverse: bool) -> MergedPage:
     It certainly does not when all of one hold a tombstone that is newer than every row. Common prefixes are
     never certain, because two servers may derive one from different names.
     """
-    seen: dict[tuple[str, bool], list[_SeenRow]] = {}
+    seen: dict[tuple[str, bool], list[SeenRow]] = {}
     for number, each in enumerate(held):
         for response in each:
             for row in response.rows:
-                key = row_name(row), "subdir" in row
-                if end and (key[0] < end if reverse else key[0] > end):
-                    continue
-                seen.setdefault(key, []).append(_SeenRow(number, _data_time(row), row))
+                is_prefix = "subdir" in row
+                name = row["subdir"] if is_prefix else row["name"]
+                if not end or (name >= end if reverse else name <= end):
+                    seen.setdefault((name, is_prefix), []).append((number, row))
     counts = [len(each) for each in held]
-    verdicts = (_decide_row(seen[key], counts) for key in sorted(seen, reverse=reverse))
+    verdicts = [_decide_row(seen[key], counts) for key in sorted(seen, reverse=reverse)]
     return MergedPage([verdict for verdict in verdicts if verdict is not None], end)
 
 
-def _decide_row(seen: Sequence[_SeenRow], counts: Sequence[int]) -> tuple[JsonObject, bool] | None:
+def _decide_row(seen: Sequence[SeenRow], counts: Sequence[int]) -> tuple[JsonObject, bool] | None:
     """Return the newest row of a name and True if it is certain; None if the name certainly is deleted."""
-    live = [each for each in seen if not each.is_tombstone]
-    if not live:
-        return None
-    newest = max(live, key=lambda each: (each.time, str(each.row.get("last_modified", ""))))
-    row = {name: value for name, value in newest.row.items() if name != "created_at"}
-    if "subdir" in row:
-        return row, False
-    tombstones = [each for each in seen if each.is_tombstone]
-    deleted = max((each.time for each in tombstones), default=None)
-    if deleted is None or deleted < newest.time:
-        newer = (each.request for each in live if deleted is None or each.time > deleted)
-        return row, _is_unanimous(list(newer), counts)
-    gone = [each.request for each in tombstones if each.time >= newest.time]
-    return None if _is_unanimous(gone, counts) else (row, False)
+    numbers, rows = zip(*seen, strict=True)
+    newest, deleted = rows[0], None
+    if rows.count(newest) < len(rows) or "deleted" in newest:
+        times = [_data_time(row) for row in rows]
+        live = [n for n, row in enumerate(rows) if not row.get("deleted")]
+        if not live:
+            return None
+        tombstones = [n for n, row in enumerate(rows) if row.get("deleted")]
+        last = max(live, key=lambda n: (times[n], str(rows[n].get("last_modified", ""))))
+        newest, deleted = rows[last], max((times[n] for n in tombstones), default=None)
+        if deleted is not None and deleted >= times[last]:
+            gone = [numbers[n] for n in tombstones if times[n] >= times[last]]
+            return None if _is_unanimous(gone, counts) else (_listed(newest), False)
+        numbers = tuple(numbers[n] for n in live if deleted is None or times[n] > deleted)
+    return _listed(newest), "subdir" not in newest and _is_unanimous(numbers, counts)
+
+
+def _listed(row: JsonObject) -> JsonObject:
+    """Return a row as clients see it."""
+    return (
+        {name: value for name, value in row.items() if name != "created_at"} if "created_at" in row else row
+    )
 
 
 def _is_unanimous(requests: Sequence[int], counts: Sequence[int]) -> bool:
     """Return True if all servers that responded to one request are among these."""
+    if len(counts) == 1:
+        return len(requests) >= counts[0]
     return any(requests.count(number) >= counts[number] for number in set(requests))
 
 

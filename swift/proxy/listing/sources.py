@@ -282,7 +282,11 @@ class StrongRows:
         if isinstance(found, Finding):
             return found
         reverse = self._params.reverse
-        return merge([found], nearest_end(found, "", reverse=reverse), reverse=reverse)
+        end = nearest_end(found, "", reverse=reverse)
+        if all(each.rows == found[0].rows for each in found):
+            # The usual case, in a fraction of the time.
+            return MergedPage([(row, "subdir" not in row) for row in found[0].rows], end)
+        return merge([found], end, reverse=reverse)
 
     def _is_there(self, after: str, row: JsonObject) -> bool | Finding:
         """Return True if an object exists, or anything below a common prefix."""

@@ -87,7 +87,7 @@ class Servers:
 
 
 def test_what_all_replicas_have_is_sure():
-    servers = Servers(a__c=[plain(ROW), plain(ROW), None])
+    servers = Servers(a__c=[plain(LISTED), plain(LISTED), None])
     page = servers.page({"prefix": "o"})
     assert page == ([LISTED], None) and not servers.checked
     name, query, headers = servers.asked[0]
