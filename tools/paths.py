@@ -97,6 +97,11 @@ def _file_of(code: CodeType) -> str:
     return code.co_filename[len(_PREFIX) :]
 
 
+def _shortest(do: Callable[[], object]) -> Recording:
+    """Return the recording with the fewest calls of three: cached info may expire in the midst of one."""
+    return min((Recording(do) for _ in range(3)), key=lambda recording: recording.counts().calls)
+
+
 class _Operations:
     """Prepares each operation and records it."""
 
@@ -127,12 +132,13 @@ class _Operations:
         send("PUT", "/a/c")
         for method in ("PUT", "GET", "HEAD", "DELETE", "PUT"):
             send(method, "/a/c/o", _SMALL if method == "PUT" else b"")
-        put = Recording(partial(send, "PUT", "/a/c/o", _SMALL))
+        put = _shortest(partial(send, "PUT", "/a/c/o", _SMALL))
         yield "PUT of 100 bytes", (), put
         yield "… its part in the proxy", _PROXY, put
         yield "… its part in one object server", _OBJECT_SERVER, self._object_server_put()
-        for method in ("GET", "HEAD", "DELETE"):
-            yield method, (), Recording(partial(send, method, "/a/c/o"))
+        for method in ("GET", "HEAD"):
+            yield method, (), _shortest(partial(send, method, "/a/c/o"))
+        yield "DELETE", (), Recording(partial(send, "DELETE", "/a/c/o"))
 
     def _object_server_put(self) -> Recording:
         """Record the last PUT's request to an object server, with a later timestamp."""
@@ -148,13 +154,13 @@ class _Operations:
         for number in range(_SHARDED_NAMES):
             self._send("PUT", f"/a/c/o{number:02d}", _SMALL)
         list_names()
-        listing = Recording(list_names)
+        listing = _shortest(list_names)
         yield "listing", (), listing
         yield "… its part in the proxy", _PROXY, listing
         self._sim("POST", "/a/c", {"x-container-sysmeta-sharding": "True"})
         settle(self._sim, Sharders(self._sim, self._folder))
         list_names()
-        sharded = Recording(list_names)
+        sharded = _shortest(list_names)
         yield "sharded listing", (), sharded
         yield "… its part in the proxy", _PROXY, sharded
 
@@ -163,7 +169,7 @@ class _Operations:
         s3("PUT", "/bucket")
         s3("PUT", "/bucket/o", {}, _SMALL)
         s3("GET", "/bucket/o")
-        yield "S3 GET", (), Recording(partial(s3, "GET", "/bucket/o"))
+        yield "S3 GET", (), _shortest(partial(s3, "GET", "/bucket/o"))
         upload = self._multipart(s3, [])
         upload.complete((1, _SMALL))
         recordings: list[Recording] = []
