@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -45,7 +46,7 @@ from swift.s3.core.names import (
     parse_target,
 )
 from swift.s3.core.payload import make_upload
-from swift.s3.core.router import OPERATIONS, SELECTORS, Endpoint
+from swift.s3.core.router import OPERATIONS, SELECTORS, Endpoint, route
 from swift.s3.core.session import Session
 from swift.s3.core.settings import S3Settings
 from swift.s3.policy.authorize import authorize
@@ -367,10 +368,19 @@ def identify(exchange: Exchange, proceed: Proceed) -> Response:
     try:
         exchange.session = exchange.identify(session)
     except S3Error as error:
+        _note_operation(exchange)
         if error.code == "SignatureDoesNotMatch":
             _validate_small_upload(exchange.request, exchange.target, claim)
         raise
     return proceed(exchange)
+
+
+def _note_operation(exchange: Exchange) -> None:
+    """Note the operation that a refused caller requested, if it is one."""
+    request, target = exchange.request, exchange.target
+    with suppress(S3Error):
+        endpoint = route(request.method, target.bucket, target.key, request.params, request.headers)
+        exchange.call_facts["operation"] = endpoint.operation.name
 
 
 def _validate_small_upload(request: Request, target: S3Target, claim: Claim) -> None:

@@ -182,7 +182,7 @@ def with_admission(conf: str, setting: simulator.OverloadSetting) -> str:
     return (
         conf.replace(" tempauth ", " tempauth admission ", 1)
         + "\n[filter:admission]\nuse = egg:swift#admission\nticket_key = bench\n"
-        + f"capacity_bytes_per_second = {int(numbers['told'] * setting.capacity)}\n"
+        + f"capacity_bytes_per_second = {int(numbers['configured'] * setting.capacity)}\n"
         + f"burst_seconds = {numbers['burst_s']:g}\n"
     )
 
@@ -305,7 +305,7 @@ def parse(argv: Sequence[str] | None) -> tuple[simulator.OverloadSetting, argpar
     parser.add_argument("--seconds", type=float, default=60.0, help="of each load (60)")
     parser.add_argument("--patience", type=float, default=4.0, help="until a client gives up, seconds (4)")
     parser.add_argument("--reserved", type=float, default=0.3, help="of what the devices deliver (0.3)")
-    parser.add_argument("--told", type=float, default=0.8, help="capacity, by what the devices deliver (0.8)")
+    parser.add_argument("--configured", type=float, default=0.8, help="capacity, as a part of the devices' (0.8)")
     parser.add_argument("--port", type=int, default=27000, help="the first of some hundred ports")
     parser.add_argument("--json", type=Path, help="where results go")
     parser.add_argument("--plot", type=Path, help="where a picture goes, e.g. overload.svg")
@@ -318,7 +318,7 @@ def parse(argv: Sequence[str] | None) -> tuple[simulator.OverloadSetting, argpar
         "seconds": found.seconds,
         "patience_s": found.patience,
         "reserved": found.reserved,
-        "told": found.told,
+        "configured": found.configured,
         # Nothing here bounds a connection; a device reads ahead so much of each.
         "connection_mb": 1000,
         "piece_kb": 128,

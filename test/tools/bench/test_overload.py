@@ -21,7 +21,7 @@ def test_a_cluster_has_a_device_a_node_and_one_copy(tmp_path):
 
 
 def test_admission_gets_into_the_pipeline_of_a_cluster(tmp_path):
-    setting, found = parse(["--devices", "3", "--told", "0.5", "--root", str(tmp_path)])
+    setting, found = parse(["--devices", "3", "--configured", "0.5", "--root", str(tmp_path)])
     plan = replace(plan_for(found.root, found.port, setting), xfs=False)
     make_cluster(plan)
     conf = with_admission((plan.etc / "proxy-server.conf").read_text(), setting)

@@ -65,7 +65,7 @@ def test_a_ring_that_was_never_read_costs_its_requests_one_line_each(conf, tmp_p
     assert f"{path} cannot be used: " in started and "Traceback" not in started
     assert _status_of(app, "/v1/AUTH_test") == 503
     logged = capfd.readouterr().err
-    assert f"ERROR HEAD /v1/AUTH_test: {path}: " in logged and "Traceback" not in logged
+    assert f"ERROR cannot handle HEAD /v1/AUTH_test: {path}: " in logged and "Traceback" not in logged
 
 
 @pytest.mark.process
