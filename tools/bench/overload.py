@@ -305,7 +305,9 @@ def parse(argv: Sequence[str] | None) -> tuple[simulator.OverloadSetting, argpar
     parser.add_argument("--seconds", type=float, default=60.0, help="of each load (60)")
     parser.add_argument("--patience", type=float, default=4.0, help="until a client gives up, seconds (4)")
     parser.add_argument("--reserved", type=float, default=0.3, help="of what the devices deliver (0.3)")
-    parser.add_argument("--configured", type=float, default=0.8, help="capacity, as a part of the devices' (0.8)")
+    parser.add_argument(
+        "--configured", type=float, default=0.8, help="capacity, as a part of the devices' (0.8)"
+    )
     parser.add_argument("--port", type=int, default=27000, help="the first of some hundred ports")
     parser.add_argument("--json", type=Path, help="where results go")
     parser.add_argument("--plot", type=Path, help="where a picture goes, e.g. overload.svg")
