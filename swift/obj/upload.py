@@ -345,7 +345,7 @@ class MimeBody:
         Raises ``HTTPError`` 400 for a document that means nothing here, and body errors.
         """
         while self.begin() is not None:
-            # What else is in the body before means nothing, but has to be read to its end.
+            # Parts of the body before it are ignored, but must be read to their end.
             self.read(FOOTER_BYTES_MAX)
         self._body.send_continue({**self._stages.continue_headers, **headers})
         self._body.begin_next_body()

@@ -130,7 +130,7 @@ class MemoryCalls(InlineCalls):
     def __init__(
         self, monotonic: Callable[[], float] = time.monotonic, queued_s: Callable[[], float] | None = None
     ):
-        # What it calls may return None.
+        # The called function may return None.
         super().__init__(cast(Run, never), monotonic, queued_s)
 
 

@@ -23,11 +23,13 @@ class Event:
 
     def count(self, statsd: Statsd, amount: int = 1, **values: object) -> None:
         """Count the event ``amount`` times."""
-        statsd.increment(self.name.format_map(values) if values else self.name, amount)
+        if statsd.enabled:
+            statsd.increment(self.name.format_map(values), amount)
 
     def time(self, statsd: Statsd, seconds: float, **values: object) -> None:
         """Record the duration of the event."""
-        statsd.timing(self.name.format_map(values) if values else self.name, seconds)
+        if statsd.enabled:
+            statsd.timing(self.name.format_map(values), seconds)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What pages and docstrings name in backticks exists: paths, modules, classes, functions, options."""
+"""Names in backticks exist: paths, modules, classes, functions and options on pages and in docstrings."""
 
 import ast
 import re

@@ -494,6 +494,8 @@ class Log:
 class Replied:
     """Telemetry that records its counters."""
 
+    enabled = True
+
     def __init__(self):
         self.log = Log()
         self.counted = []

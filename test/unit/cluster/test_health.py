@@ -24,6 +24,8 @@ PATIENCE_S = 10.0
 
 
 class Statsd:
+    enabled = True
+
     def __init__(self):
         self.names = []
 

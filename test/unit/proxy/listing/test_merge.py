@@ -1,4 +1,4 @@
-"""What pages of replicas say together."""
+"""Pages of several replicas are merged into one."""
 
 import pytest
 

@@ -30,7 +30,7 @@ LETTERS = "abcdefgh"
 
 
 def listing(names, params):
-    """What a container of these names answers, without delimiters."""
+    """Return the listing of a container with these names, without delimiters."""
     marker, end, prefix = (params.get(name, "") for name in ("marker", "end_marker", "prefix"))
     low, high = (end, marker) if params.get("reverse") == "true" else (marker, end)
     found = [n for n in names if (not low or n > low) and (not high or n < high) and n.startswith(prefix)]

@@ -25,7 +25,7 @@ from swift.store.packed.states import (
 )
 from test.unit.store.packed.test_device import Bench
 
-# What a writer knows: its volume's end and the end of what is indexed, both counted in batches, and whether
+# A writer's model: its volume's end and the end of what is indexed, both counted in batches, and whether
 # the index has refused the last one. None: it holds no volume.
 FACTS = {
     Volume.NONE: None,
@@ -36,7 +36,7 @@ FACTS = {
 
 
 def happened(facts, event):
-    """What a writer knows after an event; raises ``AssertionError`` if that must not happen."""
+    """The knowledge of a writer after an event; raises ``AssertionError`` if that must not happen."""
     if event is Event.TAKE:
         assert facts is None, "a second volume would be forgotten"
         return (1, 1, False)
