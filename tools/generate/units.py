@@ -143,8 +143,8 @@ User=swift
 Group=swift
 StateDirectory=swift
 ExecStart={BIN}/swift-health --history /var/lib/swift/capacity.jsonl --metrics /var/cache/swift/capacity.prom
-# A cluster with problems has a forecast, too.
-SuccessExitStatus=1 2
+# A cluster with problems has a forecast, too, and so has one with nodes of OpenStack Swift, whose state is unknown.
+SuccessExitStatus=1 2 3
 {SANDBOX}""",
     "swift-health-history.timer": """\
 [Unit]

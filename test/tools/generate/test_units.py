@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from swift.operations.health.evaluate import Severity
 from tools.generate.units import BIN, files
 
 ROOT = Path(__file__).parents[3]
@@ -88,6 +89,12 @@ def test_every_oneshot_of_a_timer_waits_for_its_configuration():
     for name in units:
         if name.endswith(".timer"):
             assert "\nConditionPathExists=/etc/swift/" in units[name.replace(".timer", ".service")], name
+
+
+def test_no_severity_of_the_health_fails_the_unit_of_its_history():
+    unit = our_units(None)["swift-health-history.service"]
+    success = re.findall(r"^SuccessExitStatus=(.*)", unit, re.M)[0].split()
+    assert {int(code) for code in success} == set(Severity) - {Severity.OK}
 
 
 @pytest.mark.process
