@@ -10,14 +10,17 @@ access log) are called.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from swift import green
-from swift.http import environkeys
+from swift.base.documents import JsonObject
+from swift.base.entity import Entity
+from swift.http import environkeys, fields
 from swift.http.body import BodyError, RequestBody, ResponseBody
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
@@ -54,6 +57,14 @@ Forward = Callable[[Request], Response]
 
 def _allow(_request: Request) -> None:
     """Authorize everything: the callback of pre-authorized sub-requests."""
+
+
+class RequestContent(TypedDict, total=False):
+    """Headers, body and query of a sub-request, as keywords."""
+
+    headers: HeaderMap | None
+    body: RequestBody | bytes
+    query: str
 
 
 def make_subrequest(
@@ -102,6 +113,15 @@ def preauthorise(request: Request) -> Request:
     request.env[environkeys.REMOTE_USER] = PRE_AUTHED_USER
     request.env[environkeys.OWNER] = True
     return request
+
+
+def make_privileged_request(
+    parent: Request, method: str, entity: Entity, source: str, **content: Unpack[RequestContent]
+) -> Request:
+    """Return a sub-request with all rights, also for reserved names."""
+    sub = make_subrequest(parent, method, entity.raw_path, source=source, **content)
+    sub.headers[fields.BACKEND_ALLOW_RESERVED_NAMES] = "true"
+    return preauthorise(sub)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +248,24 @@ def _forward_within(forward: Forward, request: Request, timeout_s: float) -> Res
     if isinstance(outcome, Exception):
         raise outcome
     return outcome
+
+
+def require_success(forward: Forward, request: Request, *accepted: int) -> Response:
+    """Return the head of the response; raises ``HTTPError`` 503 unless it is a success or ``accepted``."""
+    with open_response(forward, request) as response:
+        if not response.is_success and response.status not in accepted:
+            raise HTTPError(503)
+        return response
+
+
+def read_listing(forward: Forward, request: Request) -> list[JsonObject]:
+    """Return the rows of a JSON listing, none if there is no such container; raises ``HTTPError`` 503."""
+    with open_response(forward, request) as response:
+        if response.status == 404:
+            return []
+        if not response.is_success:
+            raise HTTPError(503)
+        return list(json.loads(response.read_body() or b"[]"))
 
 
 def drained(response: Response) -> Response:

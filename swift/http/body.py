@@ -269,6 +269,11 @@ class _PieceReader:
         return size
 
 
+def length_header(body: RequestBody) -> dict[str, str]:
+    """Return the header that declares the length of a body, or that it is unknown."""
+    return {"transfer-encoding": "chunked"} if body.length is None else {"content-length": str(body.length)}
+
+
 def as_response_body(content: bytes | ResponseBody) -> ResponseBody:
     """Return a response's body as a ``ResponseBody``."""
     return InMemoryBody(content) if isinstance(content, bytes) else content

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from urllib.parse import quote
 
 from swift.http import environkeys
 from swift.http.acl import is_referrer_allowed
 from swift.http.request import Request
-from swift.http.response import Response, error_response
+from swift.http.response import HTTPError, Response, error_response
 
 #: Control characters, the double quote and the backslash → their percent-quoted forms.
 _REALM_ESCAPES = {code: f"%{code:02X}" for code in (*range(32), 34, 92, 127)}
@@ -33,6 +33,22 @@ def match_prefix(account: str, prefixes: Iterable[str]) -> str | None:
         elif account.startswith(prefix):
             return prefix
     return empty_prefix
+
+
+def find_denial(request: Request, acl: str | None) -> Response | None:
+    """Return the denial for a caller without the rights of an ACL; None for an authorized one."""
+    authorise: Callable[[Request], Response | None] | None = request.env.get(environkeys.AUTHORIZE)
+    if authorise is None:
+        return None
+    request.acl = acl
+    return authorise(request)
+
+
+def require_access(request: Request, acl: str | None) -> None:
+    """Raise ``HTTPError`` with the denial for a caller without the rights of an ACL."""
+    denied = find_denial(request, acl)
+    if denied is not None:
+        raise HTTPError.of(denied)
 
 
 def has_valid_sync_key(request: Request) -> bool:

@@ -17,6 +17,7 @@ from swift.config.kinds import SECONDS
 from swift.config.schema import Settings, option
 from swift.gateway.subrequest import make_subrequest
 from swift.http import environkeys, fields
+from swift.http.body import length_header
 from swift.http.headers import HeaderMap, title_case
 from swift.http.internal import is_internal
 from swift.http.negotiate import ListingFormat, accepted_format
@@ -254,10 +255,7 @@ def _make_destination_request(
         headers["x-object-manifest"] = source.headers["x-object-manifest"]
     elif source.status == 200 and not is_static and "x-object-manifest" not in source.headers:
         headers["etag"] = source.headers.get("etag", "")
-    if body.length is None:
-        headers["transfer-encoding"] = "chunked"
-    else:
-        headers["content-length"] = str(body.length)
+    headers.update(length_header(body))
     if request.params.get("multipart-manifest") == "put":
         query = "multipart-manifest=put"
     put = Request(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from swift.gateway.info import ContainerInfo
-from swift.http import environkeys
 from swift.http.request import Request
 from swift.http.response import Response, error_response
+from swift.middleware.authorization import find_denial
 
 #: Digits that a quota may have: the bytes of a metadata value.
 _DIGITS_MAX = 256
@@ -28,10 +28,4 @@ def exceeds_quota(quota: int | None, used: int, more: int) -> bool:
 
 def quota_exceeded_response(request: Request, container: ContainerInfo, text: str) -> Response:
     """Return 413 to a caller who may write to the container; the denial to others."""
-    authorise = request.env.get(environkeys.AUTHORIZE)
-    if authorise is not None:
-        request.acl = container.write_acl
-        denial = authorise(request)
-        if denial is not None:
-            return denial
-    return error_response(413, text)
+    return find_denial(request, container.write_acl) or error_response(413, text)

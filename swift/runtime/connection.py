@@ -449,7 +449,6 @@ class ConnectionBody(RequestBody):
         return {} if self._decoder is None else self._decoder.trailers
 
     def read_into(self, view: memoryview) -> int:
-        """See ``RequestBody``."""
         decoder = self._decoder
         room = self._left if decoder is None else decoder.chunk_bytes_left
         if self._connection.buffer or self._ready or self._must_continue or self._broken or not room:

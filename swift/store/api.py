@@ -197,6 +197,13 @@ class TryEditOptions(_Locking, total=False):
     size_bytes: int
 
 
+class HashesOptions(TypedDict, total=False):
+    """Options of ``ObjectStore.hashes``: suffixes to recompute; True to look for new ones."""
+
+    recalculate: Iterable[str]
+    list_suffixes: bool
+
+
 class Edit(Protocol):
     """Exclusive lock on one object, with its changes."""
 
@@ -538,29 +545,13 @@ class ObjectStore(Protocol):
         Raises like ``stat``.
         """
 
-    def try_edit(
-        self,
-        key: ObjectKey,
-        options: ReadOptions,
-        *,
-        create: bool,
-        next_part_power: int | None = None,
-        size_bytes: int = 0,
-    ) -> Edit | None:
+    def try_edit(self, key: ObjectKey, options: ReadOptions, **how: Unpack[TryEditOptions]) -> Edit | None:
         """Return what ``edit`` does, locked already, if its changes only wait for a committer; else None.
 
         ``size_bytes`` is that of a body that its ``draft`` is to take.
         """
 
-    def edit(
-        self,
-        key: ObjectKey,
-        options: ReadOptions,
-        *,
-        create: bool,
-        is_new: bool = False,
-        next_part_power: int | None = None,
-    ) -> Edit:
+    def edit(self, key: ObjectKey, options: ReadOptions, **how: Unpack[EditOptions]) -> Edit:
         """Lock the object exclusively (enter the result). Raises like ``stat``, and ``LockTimeout``.
 
         ``create`` false promises that nothing will be put or deleted. ``is_new`` is a guess that there was
@@ -593,13 +584,7 @@ class ObjectStore(Protocol):
 
     @effort(Effort.HASHES)
     def hashes(
-        self,
-        device: str,
-        partition: str,
-        policy: Policy,
-        *,
-        recalculate: Iterable[str] = (),
-        list_suffixes: bool = False,
+        self, device: str, partition: str, policy: Policy, **how: Unpack[HashesOptions]
     ) -> Mapping[str, object]:
         """Return suffix → hash of a partition; dirty ones are recomputed (object-disk.md §11)."""
 

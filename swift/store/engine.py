@@ -12,11 +12,21 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
+from typing import Unpack
 
 from swift.base.calls import Run
 from swift.base.timestamp import Timestamp
 from swift.policy.policy import Policy
-from swift.store.api import Capabilities, EngineDefaults, Location, ObjectKey, ObjectState, ReadOptions
+from swift.store.api import (
+    Capabilities,
+    EditOptions,
+    EngineDefaults,
+    HashesOptions,
+    Location,
+    ObjectKey,
+    ObjectState,
+    ReadOptions,
+)
 from swift.store.asyncpending import FileUpdates
 from swift.store.calls import Effort
 from swift.store.core import EngineCore, FileDraft
@@ -91,19 +101,8 @@ class FileStore(EngineDefaults):
 
     # --- changing ------------------------------------------------------------------------------------
 
-    def edit(
-        self,
-        key: ObjectKey,
-        options: ReadOptions,
-        *,
-        create: bool,
-        is_new: bool = False,
-        next_part_power: int | None = None,
-    ) -> FileEdit:
-        object_path = self.core.object_path(key)
-        return FileEdit(
-            self.core, object_path, options, create=create, is_new=is_new, next_part_power=next_part_power
-        )
+    def edit(self, key: ObjectKey, options: ReadOptions, **how: Unpack[EditOptions]) -> FileEdit:
+        return FileEdit(self.core, self.core.object_path(key), options, **how)
 
     def relink(self, key: ObjectKey, partition: str) -> None:
         Linker(self.core).link_from(Location(key.device, partition, key.policy, key.hash), key.partition)
@@ -117,17 +116,11 @@ class FileStore(EngineDefaults):
     # --- partitions ----------------------------------------------------------------------------------
 
     def hashes(
-        self,
-        device: str,
-        partition: str,
-        policy: Policy,
-        *,
-        recalculate: Iterable[str] = (),
-        list_suffixes: bool = False,
+        self, device: str, partition: str, policy: Policy, **how: Unpack[HashesOptions]
     ) -> dict[str, SuffixHash]:
         hasher = self.hasher(device, partition, policy)
         try:
-            found = hasher.get(recalculate, list_suffixes=list_suffixes)
+            found = hasher.get(**how)
             if found:
                 return found
             is_odd = False

@@ -8,6 +8,7 @@ object's edit. Nothing else outside of ``store`` gets an engine (``test/house/te
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
@@ -56,7 +57,8 @@ class _Bound:
     def __init__(self, declared: Callable[..., object]):
         self._name = declared.__name__
         self._effort: Effort = vars(declared)["effort"]
-        self._has_options = declared.__code__.co_kwonlyargcount > 0
+        code = declared.__code__
+        self._has_options = bool(code.co_kwonlyargcount or code.co_flags & inspect.CO_VARKEYWORDS)
 
     def __get__(self, handle: Handle[E], _owner: type) -> Callable[..., object]:
         run, target = handle._run_of(self._effort), getattr(handle._target, self._name)

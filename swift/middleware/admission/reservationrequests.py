@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 from swift.cluster.memcache import MemcacheError
 from swift.gateway.infocache import Cache
-from swift.http import environkeys
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.middleware.admission.amounts import format_amount, parse_amount
@@ -29,6 +28,7 @@ from swift.middleware.admission.tickets import (
     sign_ticket,
     unreserved_bandwidth,
 )
+from swift.middleware.authorization import require_access
 
 JSON_TYPE = "application/json; charset=utf-8"
 
@@ -84,11 +84,7 @@ class ReservationHandler:
         ``promisable`` is the bandwidth of all reservations together, bytes a second; None while unknown.
         """
         assert request.entity is not None
-        authorise = request.env.get(environkeys.AUTHORIZE)
-        denied = None if authorise is None else authorise(request)
-        if denied is not None:
-            refused: Response = denied
-            return refused
+        require_access(request, request.acl)
         if not self._key:
             return error_response(
                 501, "Nothing can be reserved here: there is no ticket_key.\n", content_type=TEXT

@@ -13,7 +13,7 @@ A filter that removes unused segments by itself may request that the manifest is
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
@@ -37,6 +37,7 @@ from swift.http.report import Problem, render_report, status_line
 from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response, error_response
 from swift.http.validate import request_timestamp
+from swift.middleware.authorization import require_access
 from swift.middleware.heartbeat import Heartbeat, requires_final_status
 from swift.middleware.segments import content_location_path, make_segment_request, version_query
 from swift.middleware.slo.download import is_manifest
@@ -260,15 +261,9 @@ class ManifestDeletion:
     def _authorize_deletion(self, request: Request, account: str, container: str) -> None:
         """Raise ``HTTPError`` when the caller may not delete objects of a container."""
         info = reachable_container_info(request, self._forward, account, container)
-        authorise: Callable[[Request], Response | None] | None = request.env.get(environkeys.AUTHORIZE)
-        if authorise is None:
-            return
         probe = make_subrequest(request, "DELETE", f"/v1{EntityPath(account, container, 'x').quoted}")
         probe.headers.update({n: v for n, v in request.headers.items() if n in ("x-auth-token", "referer")})
-        probe.acl = info.write_acl
-        denied = authorise(probe)
-        if denied is not None:
-            raise HTTPError.of(denied)
+        require_access(probe, info.write_acl)
 
     def _enqueue_deletions(self, request: Request, path: EntityPath, targets: Sequence[EntityPath]) -> None:
         """Add objects to the expirer's queue for deletion now; raises ``HTTPError`` 503."""

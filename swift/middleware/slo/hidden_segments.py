@@ -14,21 +14,28 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from typing import Unpack
 from urllib.parse import quote
 
 from swift.base.digits import is_digits
 from swift.base.entity import RESERVED, Entity, EntityPath
 from swift.gateway.info import ContainerInfo, container_info, reachable_container_info
-from swift.gateway.subrequest import make_subrequest, open_response
+from swift.gateway.subrequest import (
+    RequestContent,
+    make_privileged_request,
+    open_response,
+    read_listing,
+    require_success,
+)
 from swift.http import environkeys, fields
-from swift.http.body import BytesBody, RequestBody
+from swift.http.body import BytesBody
 from swift.http.headers import HeaderMap
 from swift.http.negotiate import ListingFormat, accepted_format
 from swift.http.report import render_report, status_line
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
-from swift.middleware.segments import allow_hidden_parts, hidden_parts_container
+from swift.middleware.authorization import require_access
+from swift.middleware.segments import hidden_parts_container
 from swift.middleware.slo.settings import SloSettings
 from swift.middleware.slo.upload import SUBREQUEST_SOURCE, ManifestUpload, read_up_to
 from swift.policy.policy import Policies
@@ -86,11 +93,7 @@ class HiddenSegments:
         """Return the container's info if the caller may upload parts there; raises ``HTTPError``."""
         path = entity.path
         info = container_info(request, self._forward, path.account, str(path.container))
-        authorise: Callable[[Request], Response | None] | None = request.env.get(environkeys.AUTHORIZE)
-        request.acl = info.write_acl
-        denied = authorise(request) if authorise is not None else None
-        if denied is not None:
-            raise HTTPError.of(denied)
+        require_access(request, info.write_acl)
         if not info.exists:
             raise HTTPError(503 if info.status >= 500 else 404)
         if has_object_versions(info):
@@ -127,11 +130,7 @@ class HiddenSegments:
             ("PUT", path._replace(container=parts_container, obj=None), headers),
             ("POST", path._replace(obj=None), sysmeta),
         ):
-            with open_response(
-                self._forward, self._make_request(request, method, target, headers=sent)
-            ) as response:
-                if not response.is_success:
-                    raise HTTPError(503)
+            require_success(self._forward, self._make_request(request, method, target, headers=sent))
 
     def _complete_upload(
         self, request: Request, entity: Entity, upload_id: str, former_upload_id: str | None
@@ -235,48 +234,22 @@ class HiddenSegments:
         container_path = path._replace(container=hidden_parts_container(str(path.container)), obj=None)
         prefix = f"{RESERVED}{path.obj}{RESERVED}{upload_id}{RESERVED}"
         query = f"format=json&limit={PART_MAX}&prefix={quote(prefix, safe='', errors='surrogateescape')}"
-        with open_response(
-            self._forward, self._make_request(request, "GET", container_path, query=query)
-        ) as response:
-            if response.status == 404:
-                return []
-            if not response.is_success:
-                raise HTTPError(503)
-            rows = json.loads(response.read_body() or b"[]")
+        rows = read_listing(self._forward, self._make_request(request, "GET", container_path, query=query))
         return [container_path._replace(obj=row["name"]) for row in rows if "name" in row]
 
     def _set_expiry(self, request: Request, paths: list[EntityPath], headers: HeaderMap) -> None:
         """Set the expiry headers of parts; raises ``HTTPError`` 503."""
         for path in paths:
-            with open_response(
-                self._forward, self._make_request(request, "POST", path, headers=dict(headers))
-            ) as response:
-                if not response.is_success and response.status != 404:
-                    raise HTTPError(503)
+            sub = self._make_request(request, "POST", path, headers=dict(headers))
+            require_success(self._forward, sub, 404)
 
     def _make_request(
-        self,
-        request: Request,
-        method: str,
-        path: EntityPath,
-        *,
-        headers: HeaderMap | None = None,
-        query: str = "",
-        body: RequestBody | bytes = b"",
+        self, request: Request, method: str, path: EntityPath, **content: Unpack[RequestContent]
     ) -> Request:
         """Return a preauthorized sub-request."""
-        sub = make_subrequest(
-            request,
-            method,
-            f"/v1{path.quoted}",
-            headers=headers,
-            query=query,
-            body=body,
-            source=SUBREQUEST_SOURCE,
-        )
-        if method in ("PUT", "POST") and not body:
+        sub = make_privileged_request(request, method, Entity("v1", path), SUBREQUEST_SOURCE, **content)
+        if method in ("PUT", "POST") and not content.get("body"):
             sub.headers.setdefault("content-length", "0")
-        allow_hidden_parts(sub)
         return sub
 
     # the container

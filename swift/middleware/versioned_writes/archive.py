@@ -7,16 +7,22 @@ symlinks are copied as stored.
 
 from __future__ import annotations
 
-import json
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 from urllib.parse import quote
 
 from swift.base.entity import Entity, EntityPath
 from swift.base.etag import unquote_etag
 from swift.base.timestamp import InvalidTimestamp, Timestamp
-from swift.gateway.subrequest import drained, make_subrequest, open_response, preauthorise
+from swift.gateway.subrequest import (
+    RequestContent,
+    drained,
+    make_privileged_request,
+    open_response,
+    read_listing,
+    require_success,
+)
 from swift.http import environkeys, fields
-from swift.http.body import RequestBody
+from swift.http.body import RequestBody, length_header
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
@@ -27,8 +33,6 @@ from swift.runtime.wsgi import Handle
 SUBREQUEST_SOURCE = "VW"
 #: Content type of delete markers.
 DELETE_MARKER_TYPE = "application/x-deleted;swift_versions_deleted=1"
-#: Returns the stored object: a manifest itself, not its segments.
-_STORED_OBJECT_QUERY = "multipart-manifest=get"
 #: Versions that a restore has to inspect: the newest one and its predecessor.
 _NEWEST_LIMIT = 2
 _RESPONSE_HEADERS = frozenset(
@@ -86,32 +90,19 @@ class VersionArchive:
         """Return True if the current object is a link to a version that is archived already."""
         return False
 
-    def _make_request(
-        self,
-        method: str,
-        path: EntityPath,
-        query: str = "",
-        headers: HeaderMap | None = None,
-        body: RequestBody | bytes = b"",
-    ) -> Request:
-        sub = make_subrequest(
-            self._request,
-            method,
-            Entity(self._api_version, path).raw_path,
-            query=query,
-            headers=headers,
-            body=body,
-            source=self._source,
-        )
+    def _make_request(self, method: str, path: EntityPath, **content: Unpack[RequestContent]) -> Request:
+        entity = Entity(self._api_version, path)
+        sub = make_privileged_request(self._request, method, entity, self._source, **content)
         sub.env[environkeys.SYMLINK_OVERRIDE] = True
-        sub.headers[fields.BACKEND_ALLOW_RESERVED_NAMES] = "true"
-        return preauthorise(sub)
+        return sub
+
+    def _read_request(self, method: str, path: EntityPath) -> Request:
+        """Return a request for an object as it is stored: a manifest itself, not its segments."""
+        return self._make_request(method, path, query="multipart-manifest=get", headers={"x-newest": "true"})
 
     def archive_current(self) -> None:
         """Copy the current object, if any, to the archive; raises ``HTTPError`` for the archive's refusal."""
-        source = self._forward(
-            self._make_request("GET", self._object_path, _STORED_OBJECT_QUERY, {"x-newest": "true"})
-        )
+        source = self._forward(self._read_request("GET", self._object_path))
         with as_request_body(source) as body:
             if source.status == 404:
                 return
@@ -136,17 +127,10 @@ class VersionArchive:
     def list_newest(self) -> list[ArchivedVersion]:
         """Return the newest versions, the newest first; raises ``HTTPError`` with the listing's status."""
         query = f"format=json&reverse=on&limit={_NEWEST_LIMIT}&prefix={quote(self._prefix, safe='')}"
-        with open_response(
-            self._forward, self._make_request("GET", self._versions_container, query)
-        ) as response:
-            if response.status == 404:
-                return []
-            if not response.is_success:
-                raise HTTPError(503)
-            rows = json.loads(response.read_body() or b"[]")
+        request = self._make_request("GET", self._versions_container, query=query)
         return [
             ArchivedVersion(row["name"], row["content_type"].startswith("application/x-deleted"))
-            for row in rows
+            for row in read_listing(self._forward, request)
             if "name" in row
         ]
 
@@ -156,7 +140,7 @@ class VersionArchive:
         Raises ``HTTPError`` 503.
         """
         path = self._versions_container._replace(obj=version.name)
-        source = self._forward(self._make_request("GET", path, _STORED_OBJECT_QUERY, {"x-newest": "true"}))
+        source = self._forward(self._read_request("GET", path))
         with as_request_body(source) as body:
             if source.status == 404:
                 return False
@@ -168,17 +152,12 @@ class VersionArchive:
 
     def delete_version(self, version: ArchivedVersion) -> None:
         """Delete a version; raises ``HTTPError`` 503."""
-        with open_response(
-            self._forward, self._make_request("DELETE", self._versions_container._replace(obj=version.name))
-        ) as response:
-            status = response.status
-        if not 200 <= status <= 299 and status != 404:
-            raise HTTPError(503)
+        path = self._versions_container._replace(obj=version.name)
+        require_success(self._forward, self._make_request("DELETE", path), 404)
 
     def current_exists(self) -> bool:
         """Return True if the current object exists; raises ``HTTPError`` 503."""
-        sub = self._make_request("HEAD", self._object_path, _STORED_OBJECT_QUERY, {"x-newest": "true"})
-        with open_response(self._forward, sub) as response:
+        with open_response(self._forward, self._read_request("HEAD", self._object_path)) as response:
             if response.status >= 500:
                 raise HTTPError(503)
             return response.is_success
@@ -196,10 +175,7 @@ class VersionArchive:
         size = headers.get(fields.SYSMETA_SLO_SIZE)
         if size and "x-static-large-object" in headers:
             headers["content-type"] = f"{headers.get('content-type', '')};swift_bytes={size}"
-        if body.length is None:
-            headers["transfer-encoding"] = "chunked"
-        else:
-            headers["content-length"] = str(body.length)
+        headers.update(length_header(body))
         sub = self._make_request("PUT", path, headers=headers, body=body)
         sub.env[environkeys.CONTENT_TYPE_OVERRIDDEN] = True
         return self._forward(sub)

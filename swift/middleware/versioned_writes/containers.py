@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from typing import Unpack
 from urllib.parse import quote
 
 from swift.base.digits import is_digits
 from swift.base.entity import Entity, EntityPath
 from swift.base.truth import is_true
 from swift.gateway.info import ContainerInfo, reachable_container_info
-from swift.gateway.subrequest import make_subrequest, open_response, preauthorise
+from swift.gateway.subrequest import (
+    RequestContent,
+    make_privileged_request,
+    open_response,
+    read_listing,
+    require_success,
+)
 from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response, error_response
+from swift.middleware.authorization import find_denial, require_access
 from swift.middleware.versioned_writes.listing import (
     BadParameter,
     Row,
@@ -91,11 +98,7 @@ class VersionedContainers:
 
     def _create_hidden_container(self, request: Request, path: EntityPath, info: ContainerInfo) -> None:
         """Create the hidden container if the caller may set owner's headers; raises ``HTTPError``."""
-        authorise: Callable[[Request], Response | None] | None = request.env.get(environkeys.AUTHORIZE)
-        request.acl = None
-        denied = authorise(request) if authorise is not None else None
-        if denied is not None:
-            raise HTTPError.of(denied)
+        require_access(request, None)
         headers: HeaderMap = {"content-length": "0"}
         if info.exists:
             policy = self._policies.get(info.policy_index)
@@ -180,15 +183,7 @@ class VersionedContainers:
 
     def _list_hidden_rows(self, request: Request, path: EntityPath, query: str) -> list[Row]:
         """Return the rows of a hidden listing, none for a missing container; raises ``HTTPError`` 503."""
-        with open_response(
-            self._forward, _make_hidden_request(request, "GET", path, query=query)
-        ) as response:
-            if response.status == 404:
-                return []
-            rows = _read_rows(response)
-        if rows is None:
-            raise HTTPError(503)
-        return rows
+        return read_listing(self._forward, _make_hidden_request(request, "GET", path, query=query))
 
     # deleting
 
@@ -197,15 +192,11 @@ class VersionedContainers:
         path = entity.path
         info = reachable_container_info(request, self._forward, path.account, str(path.container))
         hidden_name = get_versions_container(info)
-        authorise: Callable[[Request], Response | None] | None = request.env.get(environkeys.AUTHORIZE)
-        if hidden_name is None or (authorise is not None and authorise(request) is not None):
+        if hidden_name is None or find_denial(request, request.acl) is not None:
             return self._forward(request)
         hidden = path._replace(container=hidden_name)
-        with open_response(self._forward, _make_hidden_request(request, "HEAD", hidden)) as found:
-            count = found.headers.get("x-container-object-count", "0") if found.is_success else "0"
-            if not found.is_success and found.status != 404:
-                raise HTTPError(503)
-        if count != "0":
+        found = require_success(self._forward, _make_hidden_request(request, "HEAD", hidden), 404)
+        if found.is_success and found.headers.get("x-container-object-count", "0") != "0":
             raise HTTPError(409, _NOT_EMPTY_ERROR)
         response = self._forward(request)
         if response.is_success:
@@ -234,14 +225,10 @@ class VersionedContainers:
 
 
 def _make_hidden_request(
-    request: Request, method: str, path: EntityPath, *, headers: HeaderMap | None = None, query: str = ""
+    request: Request, method: str, path: EntityPath, **content: Unpack[RequestContent]
 ) -> Request:
     """Return a preauthorized sub-request for a hidden container."""
-    sub = make_subrequest(
-        request, method, f"/v1{path.quoted}", headers=headers, query=query, source=SUBREQUEST_SOURCE
-    )
-    sub.headers[fields.BACKEND_ALLOW_RESERVED_NAMES] = "true"
-    return preauthorise(sub)
+    return make_privileged_request(request, method, Entity("v1", path), SUBREQUEST_SOURCE, **content)
 
 
 def _versions_container_in(headers: HeaderMap) -> str | None:

@@ -17,8 +17,8 @@ from swift.base.errors import ConfigError
 from swift.base.limits import Limits
 from swift.base.truth import is_true
 from swift.compose import Cluster, Services
-from swift.gateway.info import ContainerInfo, container_info
-from swift.gateway.subrequest import drained, make_subrequest, open_response, preauthorise
+from swift.gateway.info import container_info
+from swift.gateway.subrequest import drained, make_subrequest, preauthorise, require_success
 from swift.http import environkeys, fields
 from swift.http.etagparameters import move_etag_parameters_to_rows
 from swift.http.headers import HeaderMap
@@ -26,6 +26,7 @@ from swift.http.mediatypes import TypeGuesser
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.http.validate import request_timestamp
+from swift.middleware.authorization import find_denial, require_access
 from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.middleware.versioned_writes.archive import VersionArchive
 from swift.middleware.versioned_writes.containers import (
@@ -113,17 +114,13 @@ class VersionedWrites(Filter):
         A new HEAD reads the container's state: cached info may be older than its lock.
         """
         sub = make_subrequest(request, "HEAD", entity.raw_path, source=SUBREQUEST_SOURCE)
-        with open_response(self.forward, preauthorise(sub)) as head:
-            is_locked = bool(head.headers.get(fields.SYSMETA_S3_LOCK_RULE))
-            has_legacy = bool(head.headers.get(fields.SYSMETA_VERSIONS_LOCATION))
-            if not head.is_success and head.status != 404:
-                raise HTTPError(503)
+        headers = require_success(self.forward, preauthorise(sub), 404).headers
+        is_locked = bool(headers.get(fields.SYSMETA_S3_LOCK_RULE))
+        has_legacy = bool(headers.get(fields.SYSMETA_VERSIONS_LOCATION))
         if not is_locked or (has_legacy and not _disables_versioning(request.headers, ignore_removals=True)):
             return
-        authorise = request.env.get(environkeys.AUTHORIZE)
-        request.acl = None
-        denied = authorise(request) if authorise is not None else None
-        raise HTTPError.of(denied) if denied is not None else HTTPError(409, _LOCKED_ERROR, content_type=TEXT)
+        require_access(request, None)
+        raise HTTPError(409, _LOCKED_ERROR, content_type=TEXT)
 
     def _apply_legacy_settings(self, headers: HeaderMap) -> None:
         """Convert a client's legacy setting to system metadata; raises ``HTTPError``."""
@@ -176,7 +173,7 @@ class VersionedWrites(Filter):
             return self.forward(request)
         if info.sync_key:
             request.env[environkeys.SYNC_KEY] = info.sync_key
-        denied = _authorize(request, info)
+        denied = find_denial(request, info.write_acl)
         if denied is not None:
             return denied
         # An invalid timestamp must be refused before anything is archived.
@@ -246,15 +243,6 @@ def _removal_header(name: str) -> str:
 def is_reserved(entity: Entity) -> bool:
     """Return True if the path names a reserved container or object, or an impossible one."""
     return (entity.path.container or "").startswith(RESERVED) or RESERVED in (entity.path.obj or "")
-
-
-def _authorize(request: Request, info: ContainerInfo) -> Response | None:
-    """Return the denial for a caller without write access to the container; None for an authorized one."""
-    authorise = request.env.get(environkeys.AUTHORIZE)
-    if authorise is None:
-        return None
-    request.acl = info.write_acl
-    return authorise(request)
 
 
 def _make_filter(app: App, settings: VersionedWritesSettings, services: Services) -> VersionedWrites:

@@ -16,7 +16,6 @@ timestamp above that of the upload, which is then too late.
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable, Iterator
 from itertools import chain
@@ -27,7 +26,7 @@ from swift.base.documents import JsonObject
 from swift.base.entity import RESERVED, BadPath, Entity, EntityPath, NotUTF8, decode_path, quote_path
 from swift.base.pages import follow_pages
 from swift.base.timestamp import InvalidTimestamp, Timestamp
-from swift.gateway.subrequest import make_subrequest, open_response, preauthorise
+from swift.gateway.subrequest import make_privileged_request, read_listing, require_success
 from swift.http import environkeys, fields
 from swift.http.etagparameters import parse_etag_parameters
 from swift.http.headers import HeaderMap
@@ -84,12 +83,12 @@ class VersionLink:
 
     def make_request(self, method: str, path: EntityPath, query: str = "") -> Request:
         """Return a preauthorized request for an object as it is stored."""
-        raw_path = Entity(self._entity.version, path).raw_path
-        sub = make_subrequest(self._request, method, raw_path, query=query, source=SUBREQUEST_SOURCE)
-        sub.headers[fields.BACKEND_ALLOW_RESERVED_NAMES] = "true"
-        sub.headers["x-newest"] = "true"
+        entity, headers = Entity(self._entity.version, path), {"x-newest": "true"}
+        sub = make_privileged_request(
+            self._request, method, entity, SUBREQUEST_SOURCE, query=query, headers=headers
+        )
         sub.env[environkeys.SYMLINK_OVERRIDE] = True
-        return preauthorise(sub)
+        return sub
 
     def version_path(self, version: Version) -> EntityPath:
         """Return the path of a version in the hidden container."""
@@ -97,10 +96,8 @@ class VersionLink:
 
     def read(self) -> LinkState:
         """Return the state of the link; raise ``HTTPError`` 503."""
-        with open_response(self._forward, self.make_request("HEAD", self._entity.path)) as response:
-            headers, exists = response.headers, response.is_success
-            if not exists and response.status != 404:
-                raise HTTPError(503)
+        response = require_success(self._forward, self.make_request("HEAD", self._entity.path), 404)
+        headers, exists = response.headers, response.is_success
         stamp = headers.get(fields.BACKEND_TIMESTAMP) or headers.get("x-timestamp")
         try:
             time = None if stamp is None else Timestamp(stamp)
@@ -115,22 +112,15 @@ class VersionLink:
 
     def find_version(self, version: Version) -> HeaderMap | None:
         """Return the headers of a version, None if it does not exist; raise ``HTTPError`` 503."""
-        request = self.make_request("HEAD", self.version_path(version))
-        with open_response(self._forward, request) as found:
-            if found.status == 404:
-                return None
-            if not found.is_success:
-                raise HTTPError(503)
-            return found.headers
+        found = require_success(self._forward, self.make_request("HEAD", self.version_path(version)), 404)
+        return found.headers if found.is_success else None
 
     def remove(self, state: LinkState) -> None:
         """Delete the link unless it has changed since ``state``; raise ``HTTPError`` 503."""
         sub = self.make_request("DELETE", self._entity.path)
         if state.time is not None:
             sub.headers["x-timestamp"] = state.time.above(random.randrange(*_REMOVAL_OFFSETS)).internal
-        with open_response(self._forward, sub) as response:
-            if not response.is_success and response.status not in (404, 409):
-                raise HTTPError(503)
+        require_success(self._forward, sub, 404, 409)
 
     def repair(
         self,
@@ -213,13 +203,7 @@ class VersionLink:
         """Return the rows of hidden names after a name; raise ``HTTPError`` 503."""
         count, prefix = _LATER_PAGE_SIZE if marker else _PAGE_SIZE, f"{RESERVED}{self._object_name}{RESERVED}"
         query = f"format=json&limit={count}&prefix={_quoted(prefix)}&marker={_quoted(marker)}"
-        request = self.make_request("GET", self._versions_container, query)
-        with open_response(self._forward, request) as response:
-            if response.status == 404:
-                return []
-            if not response.is_success:
-                raise HTTPError(503)
-            return list(json.loads(response.read_body() or b"[]"))
+        return read_listing(self._forward, self.make_request("GET", self._versions_container, query))
 
 
 def just_above(time: Timestamp) -> Timestamp:

@@ -29,6 +29,7 @@ from swift.http.objectlock import MAY_WITHDRAW, NO_LOCK, parse_default_retention
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.http.validate import request_timestamp
+from swift.middleware.authorization import find_denial
 from swift.middleware.versioned_writes.archive import DELETE_MARKER_TYPE, VersionArchive
 from swift.middleware.versioned_writes.containers import SUBREQUEST_SOURCE, is_versioning_enabled
 from swift.middleware.versioned_writes.links import (
@@ -252,7 +253,7 @@ class _ObjectRequest:
 
     def _delete_null_version(self) -> Response:
         """Delete the container's own object, or the version that it became; restore the newest version."""
-        denied = self._authorize(self._info.write_acl)
+        denied = find_denial(self._request, self._info.write_acl)
         if denied is not None:
             return denied
         request = self._request
@@ -297,7 +298,7 @@ class _ObjectRequest:
     def _put(self) -> Response:
         """Store a version and point the link to it."""
         request = self._request
-        denied = self._authorize(self._info.write_acl)
+        denied = find_denial(self._request, self._info.write_acl)
         if denied is not None:
             return denied
         archive = self._archive()
@@ -454,7 +455,7 @@ class _ObjectRequest:
         request = self._request
         if request.body.length or (request.body.length is None and request.body.read(1)):
             raise HTTPError(400, "PUT version-id requests require a zero byte body", content_type=TEXT)
-        denied = self._authorize(self._info.write_acl)
+        denied = find_denial(self._request, self._info.write_acl)
         if denied is not None:
             return denied
         headers = self._link.find_version(version)
@@ -502,7 +503,7 @@ class _ObjectRequest:
         # A lock applies to the version; the link must stay deletable.
         locks = {name: headers.pop(name) for name in _LOCK_HEADERS if name in headers}
         if not locks and self._info.sysmeta.get(_LOCK_RULE_SYSMETA):
-            denied = self._authorize(self._info.write_acl) or self._lock_denial()
+            denied = find_denial(self._request, self._info.write_acl) or self._lock_denial()
             if denied is not None:
                 return denied
         response = self._forward(self._request)
@@ -538,7 +539,7 @@ class _ObjectRequest:
 
     def _delete(self) -> Response:
         """Store a delete marker and delete the link."""
-        denied = self._authorize(self._info.write_acl)
+        denied = find_denial(self._request, self._info.write_acl)
         if denied is not None:
             return denied
         request, archive = self._request, self._archive()
@@ -574,7 +575,7 @@ class _ObjectRequest:
 
     def _delete_version(self, version: Version, version_id: str) -> Response:
         """Delete a version, and the link if it points to that version."""
-        denied = self._authorize(self._info.write_acl)
+        denied = find_denial(self._request, self._info.write_acl)
         if denied is not None:
             return denied
         restores = is_true(self._request.headers.pop(fields.BACKEND_RESTORE_VERSION, None))
@@ -653,14 +654,6 @@ class _ObjectRequest:
         )
         sub.headers[fields.BACKEND_ALLOW_RESERVED_NAMES] = "true"
         return sub
-
-    def _authorize(self, acl: str | None) -> Response | None:
-        """Return the denial for a caller without the rights of ``acl``; None for an authorized one."""
-        authorise: Callable[[Request], Response | None] | None = self._request.env.get(environkeys.AUTHORIZE)
-        if authorise is None:
-            return None
-        self._request.acl = acl
-        return authorise(self._request)
 
     def _authorize_hidden(self, sub: Request) -> None:
         """Extend the caller's rights in the container to the hidden container for a sub-request.

@@ -49,11 +49,9 @@ class SharedListener:
         self._slots = range(workers)
 
     def slots(self) -> Sequence[int]:
-        """See ``Listeners``."""
         return self._slots
 
     def worker_socket(self, slot: int) -> socket | None:
-        """See ``Listeners``."""
         return self._listener
 
 
@@ -83,7 +81,6 @@ class PerPortListeners:
         self._ports: dict[int, tuple[socket, int]] = {}
 
     def slots(self) -> Sequence[int]:
-        """See ``Listeners``."""
         if self._now() >= self._next_refresh_s:
             self._next_refresh_s = self._now() + self._interval_s
             self._refresh_ports()
@@ -117,7 +114,6 @@ class PerPortListeners:
             self._log.error(f"cannot listen on port {port}: {error.strerror}")
 
     def worker_socket(self, slot: int) -> socket | None:
-        """See ``Listeners``."""
         mine = None
         for listener, first in self._ports.values():
             if first <= slot < first + self._per_port:

@@ -30,7 +30,6 @@ class LogStream(io.TextIOBase):
         self._is_writing = False
 
     def writable(self) -> bool:
-        """See ``io.IOBase``."""
         return True
 
     def write(self, text: str) -> int:

@@ -8,10 +8,10 @@ from swift.http import fields
 from swift.http.headers import HeaderMap, wire_value
 from swift.http.response import Response
 from swift.http.transform import as_request_body
-from swift.s3.api.writes import missing_object_error, update_if_unchanged
+from swift.s3.api.writes import object_error, update_if_unchanged
 from swift.s3.core.call import Call, Handler, version_query, xml_response
 from swift.s3.core.errors import S3Error, error_for_status
-from swift.s3.core.metadata import is_large, object_storage_class, row_parameters
+from swift.s3.core.metadata import CONTENT_HEADERS, is_large, object_storage_class, row_parameters
 from swift.s3.core.names import segments_container
 from swift.s3.core.session import owner_sysmeta
 from swift.s3.core.xml import parse
@@ -91,11 +91,7 @@ def get_object_acl(call: Call) -> Response:
     owner = call.session.user_id
     head = call.session.head(call.bucket, call.key, query=version_query(call))
     if not head.is_success:
-        raise (
-            missing_object_error(call, call.key)
-            if head.status in (400, 404)
-            else error_for_status(head.status)
-        )
+        raise object_error(call, 404 if head.status == 400 else head.status)
     if call.settings.s3_acl:
         found = read_object_acl(call, call.bucket, call.key)
         return xml_response(ACL_SCHEMA, (found or private_acl(owner)).to_document())
@@ -125,7 +121,7 @@ def _copy_onto_itself(call: Call, changed: HeaderMap) -> int:
     if found.status != 200:
         found.discard()
         found.report_end(0, False)
-        raise missing_object_error(call, call.key) if found.status == 404 else error_for_status(found.status)
+        raise object_error(call, found.status)
     headers = {name: value for name, value in found.headers.items() if _is_kept(name)}
     headers.update(changed)
     large = is_large(found.headers)
@@ -142,14 +138,7 @@ def _copy_onto_itself(call: Call, changed: HeaderMap) -> int:
             return response.status
 
 
-_KEPT_HEADERS = (
-    "content-type",
-    "cache-control",
-    "content-disposition",
-    "content-encoding",
-    "content-language",
-    "expires",
-)
+_KEPT_HEADERS = ("content-type", *CONTENT_HEADERS)
 _KEPT_PREFIXES = ("x-object-meta-", fields.SYSMETA_S3_OBJECT, fields.OBJECT_TRANSIENT_SYSMETA)
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from itertools import chain
 from urllib.parse import quote
 
 from swift import green
 from swift.base.entity import EntityPath
-from swift.base.pages import follow_pages
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.objectlock import ENABLED
@@ -26,9 +23,9 @@ from swift.s3.core.tags import BUCKET_TAGS_MAX, encode_tags, parse_tag_elements
 from swift.s3.core.uploadstate import (
     CallerObjectClient,
     SwapOutcome,
+    all_segments,
     delete_marker,
     end_upload,
-    list_segments,
     marker_name,
     part_number_of_name,
     read_state,
@@ -217,10 +214,7 @@ def _delete_segments_container(call: Call, name: str, removable: dict[str, bool]
     deleted. The marker and parts of an upload that completes stay; the lifecycle daemon ends it.
     """
     session = call.session
-    pages = follow_pages(
-        lambda marker: list_segments(call, name, marker=marker), "", lambda row: str(row["name"])
-    )
-    for row in chain.from_iterable(pages):
+    for row in all_segments(call, name):
         key = str(row["name"])
         start, _, last = key.rpartition("/")
         if start and part_number_of_name(last) is None and name == segments_container(call.bucket):
@@ -321,10 +315,9 @@ def _list_containers(call: Call, prefix: str, marker: str, limit: int) -> tuple[
     if limit:
         query += f"&limit={limit}"
     try:
-        with session.open_response("GET", query=query) as response:
-            if not response.is_success:
-                raise error_for_status(response.status, missing="AccessDenied")
-            rows = json.loads(response.read_body())
+        response, rows = session.read_rows(query=query)
+        if not response.is_success:
+            raise error_for_status(response.status, missing="AccessDenied")
         return [row["name"] for row in rows if "name" in row], True
     except S3Error as error:
         if error.code != "AccessDenied" or not (call.settings.s3_acl and session.own_account):

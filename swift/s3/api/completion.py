@@ -30,6 +30,7 @@ from swift.s3.config.notifications import enqueue_event
 from swift.s3.core.call import Call, Handler, invalid_argument, respond_with_keep_alive, xml_response
 from swift.s3.core.checksums import (
     ALGORITHMS,
+    CHECKSUM_ELEMENTS,
     CHECKSUM_HEADER_PREFIX,
     COMPOSITE,
     FULL_OBJECT,
@@ -40,8 +41,8 @@ from swift.s3.core.checksums import (
     parse_declared_checksum,
     validate_checksum_type,
 )
-from swift.s3.core.errors import S3Error, error_for_status
-from swift.s3.core.metadata import DEFAULT_CONTENT_TYPE, manifest_headers
+from swift.s3.core.errors import S3Error, error_for_status, invalid_request
+from swift.s3.core.metadata import CONTENT_HEADERS, DEFAULT_CONTENT_TYPE, manifest_headers
 from swift.s3.core.names import segments_container
 from swift.s3.core.uploadstate import (
     SWAPS_MAX,
@@ -65,26 +66,22 @@ from swift.s3.core.uploadstate import (
     revert_decision,
     swap_record,
 )
-from swift.s3.core.xml import Group, RepeatedGroup, Text, Tree, Value, text_of, trees_of
+from swift.s3.core.xml import Group, RepeatedGroup, Text, Tree, Value, text_of, texts, trees_of
 
-_CHECKSUM_ELEMENTS = tuple(Text(algorithm.element) for algorithm in ALGORITHMS.values())
 COMPLETE_UPLOAD = Group(
     "CompleteMultipartUpload",
     RepeatedGroup(
         "Part",
         Text("PartNumber", required=True),
         Text("ETag", required=True),
-        *_CHECKSUM_ELEMENTS,
+        *CHECKSUM_ELEMENTS,
         required=True,
     ),
 )
 COMPLETE_RESULT = Group(
     "CompleteMultipartUploadResult",
-    Text("Location"),
-    Text("Bucket"),
-    Text("Key"),
-    Text("ETag"),
-    *_CHECKSUM_ELEMENTS,
+    *texts("Location Bucket Key ETag"),
+    *CHECKSUM_ELEMENTS,
     Text("ChecksumType"),
 )
 #: Bytes of a document that names one part.
@@ -174,7 +171,7 @@ def _parse_part_checksum(item: Tree, number: int, requested: RequestedChecksum) 
             "request must include the checksum for each part. It was missing for part "
             f"{number} in the request."
         )
-        raise S3Error("InvalidRequest", text)
+        raise invalid_request(text)
     return texts[0] if texts else ""
 
 
@@ -184,10 +181,10 @@ def _parse_object_size(call: Call) -> int | None:
     if text is None:
         return None
     if not is_digits(text.removeprefix("-")):
-        raise S3Error("InvalidRequest", f"Value for x-amz-mp-object-size header is invalid: '{text}'")
+        raise invalid_request(f"Value for x-amz-mp-object-size header is invalid: '{text}'")
     if text.startswith("-"):
         text = f"Value for x-amz-mp-object-size header is less than zero: '{text}'"
-        raise S3Error("InvalidRequest", text)
+        raise invalid_request(text)
     return int(text)
 
 
@@ -212,11 +209,11 @@ def _validate_object_checksum(call: Call, requested: RequestedChecksum) -> None:
                 f"The upload was created using the {requested.checksum_type} checksum mode. The complete "
                 "request must use the same checksum mode."
             )
-            raise S3Error("InvalidRequest", text)
+            raise invalid_request(text)
     for algorithm in ALGORITHMS.values():
         _, dash, count = call.headers.get(algorithm.header, "").partition("-")
         if dash and not (requested.checksum_type == COMPOSITE and is_digits(count)):
-            raise S3Error("InvalidRequest", f"Value for {algorithm.header} header is invalid.")
+            raise invalid_request(f"Value for {algorithm.header} header is invalid.")
 
 
 def _invalid_part_error(call: Call, number: int, etag: str) -> S3Error:
@@ -340,16 +337,11 @@ def _make_decision(
 
 def _object_metadata(marker: Mapping[str, str]) -> HeaderMap:
     """Return the metadata that an object takes from its upload's marker."""
-    kept = ("cache-control", "content-disposition", "content-encoding", "content-language", "expires")
-    also = (
-        fields.TRANSIENT_S3_TAGGING,
-        fields.SYSMETA_S3_REDIRECT,
-        fields.SYSMETA_S3_UPLOAD_HEADERS,
-    )
+    also = (fields.TRANSIENT_S3_TAGGING, fields.SYSMETA_S3_REDIRECT, fields.SYSMETA_S3_UPLOAD_HEADERS)
     found = {
         name: value
         for name, value in marker.items()
-        if name.startswith("x-object-meta-") or name in kept or name in also
+        if name.startswith("x-object-meta-") or name in (*CONTENT_HEADERS, *also)
     }
     if marker.get(fields.SYSMETA_S3_HAS_CONTENT_TYPE) == "yes":
         found["content-type"] = marker.get(fields.SYSMETA_S3_CONTENT_TYPE, "")
@@ -487,7 +479,7 @@ def _store_manifest(
             f"The provided 'x-amz-mp-object-size' header value {size} does not match what was computed: "
             f"{found}"
         )
-        raise S3Error("InvalidRequest", text)
+        raise invalid_request(text)
     if status == 400:
         raise _manifest_error(call, parts, headers[fields.SYSMETA_S3_UPLOAD_ID], report)
     raise error_for_status(status, missing="NoSuchBucket", conflict="OperationAborted")

@@ -11,6 +11,7 @@ from swift.base.entity import RESERVED, NotUTF8, decode_path
 from swift.base.timestamp import Timestamp
 from swift.gateway.subrequest import drained
 from swift.http import fields
+from swift.http.body import length_header
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
 from swift.http.transform import as_request_body
@@ -28,7 +29,6 @@ from swift.s3.api.writes import (
     missing_object_error,
     parse_source_conditions,
     parse_write_conditions,
-    precondition_error,
     redirect_headers,
     tagging_headers,
     validate_write,
@@ -46,9 +46,10 @@ from swift.s3.core.call import (
     validate_version_id,
     xml_response,
 )
-from swift.s3.core.checksums import ALGORITHMS, FULL_OBJECT, DeclaredChecksum, find_algorithm
-from swift.s3.core.errors import S3Error, error_for_status
+from swift.s3.core.checksums import CHECKSUM_ELEMENTS, FULL_OBJECT, DeclaredChecksum, find_algorithm
+from swift.s3.core.errors import S3Error, error_for_status, invalid_request
 from swift.s3.core.metadata import (
+    CONTENT_HEADERS,
     REDIRECT_HEADER,
     fails_if_modified_since,
     fails_if_unmodified_since,
@@ -169,17 +170,10 @@ COPY_RESULT = Group(
     "CopyObjectResult",
     Text("LastModified"),
     Text("ETag"),
-    *(Text(algorithm.element) for algorithm in ALGORITHMS.values()),
+    *CHECKSUM_ELEMENTS,
     Text("ChecksumType"),
 )
-_COPIED_HEADERS = (
-    "cache-control",
-    "content-disposition",
-    "content-encoding",
-    "content-language",
-    "expires",
-    "content-type",
-)
+_COPIED_HEADERS = (*CONTENT_HEADERS, "content-type")
 
 
 def copy_object(call: Call) -> Response:
@@ -188,7 +182,7 @@ def copy_object(call: Call) -> Response:
     storage_class = validate_write(call)
     call.require_no_body()
     if "range" in headers:
-        raise S3Error("InvalidRequest", "RANGE is not supported in Copy!")
+        raise invalid_request("RANGE is not supported in Copy!")
     if "x-amz-copy-source-range" in headers:
         raise invalid_argument(
             "x-amz-copy-source-range", headers["x-amz-copy-source-range"], "Illegal copy header"
@@ -199,11 +193,10 @@ def copy_object(call: Call) -> Response:
     changes = replaces or _is_replace_directive(headers, "tagging") or REDIRECT_HEADER in headers
     changes = changes or "x-amz-storage-class" in headers
     if source[:2] == (call.bucket, call.key) and not source.version and not changes:
-        raise S3Error(
-            "InvalidRequest",
-            "This copy request is illegal because it is trying to copy an object to itself without "
-            "changing the "
-            "object's metadata, storage class, website redirect location or encryption attributes.",
+        raise invalid_request(
+            "This copy request is illegal because it is trying to copy an object to "
+            "itself without changing the object's metadata, storage class, website redirect location or "
+            "encryption attributes."
         )
     return respond_with_keep_alive(
         call, lambda: _copy_object(call, source, storage_class, response_headers, replaces=replaces)
@@ -230,7 +223,7 @@ def _copy_object(
                 "The specified copy source is larger than the maximum allowable size for a copy "
                 f"source: {COPY_BYTES_MAX}"
             )
-            raise S3Error("InvalidRequest", text)
+            raise invalid_request(text)
         promise = _requested_checksum(headers, found.headers)
         upload = S3Upload(
             body,
@@ -242,18 +235,10 @@ def _copy_object(
         stored.update(_tag_headers(headers, found.headers), **conditions, **new_object_acl_headers(call))
         stored.update(redirect_headers(headers), **expiry_headers(headers))
         stored.update(lock_metadata(call), **encrypt_upload(call, upload))
-        if body.length is None:
-            stored["transfer-encoding"] = "chunked"
-        else:
-            stored["content-length"] = str(body.length)
+        stored.update(length_header(body))
         response = store_object(call, storage_class, upload, stored)
-        status = response.status
-    if status == 412 and conditions:
-        raise precondition_error(call.session, call.bucket, call.key, conditions)
-    if status == 409 and conditions:
-        raise S3Error("ConditionalRequestConflict")
     if not response.is_success:
-        raise write_error(call.session, call.bucket, status, headers)
+        raise write_error(call, response.status, conditions)
     written = write_response_headers(response)
     answer = {**response_headers, **{name: value for name, value in written.items() if name != "etag"}}
     size = upload.body.received

@@ -6,7 +6,6 @@ deletion creates a delete marker, or removes a link to a version that stays.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import NamedTuple
 from urllib.parse import quote
@@ -30,10 +29,10 @@ from swift.s3.core.call import (
     xml_response,
 )
 from swift.s3.core.checksums import parse_declared_checksum
-from swift.s3.core.errors import S3Error, error_for_status
+from swift.s3.core.errors import S3Error, error_for_status, invalid_request
 from swift.s3.core.metadata import is_large as is_manifest
 from swift.s3.core.names import KEY_BYTES_MAX, own_parts
-from swift.s3.core.xml import Group, RepeatedGroup, Text, Tree, Value, text_of, trees_of
+from swift.s3.core.xml import Group, RepeatedGroup, Text, Tree, Value, text_of, texts, trees_of
 from swift.s3.policy.authorize import authorize_deletion
 
 _DELETE_MARKER_TYPE_PREFIX = "application/x-deleted;"
@@ -137,12 +136,7 @@ def _reported_status(response: Response) -> int:
 
 def list_parts_of_object(call: Call, key: str, query: str = "") -> list[tuple[str, str]]:
     """Return (container, name) of each part of a multipart object in the bucket's segments containers."""
-    with call.session.open_response(
-        "GET", call.bucket, key, query=f"{query}multipart-manifest=get"
-    ) as response:
-        if not response.is_success:
-            return []
-        return own_parts(call.bucket, json.loads(response.read_body()))
+    return own_parts(call.bucket, call.session.read_manifest(call.bucket, key, query)[1])
 
 
 def _remove_parts(call: Call, parts: list[tuple[str, str]], bypass: HeaderMap | None = None) -> None:
@@ -168,7 +162,7 @@ def _remove_version(call: Call, key: str, version: str, conditions: HeaderMap) -
     if "if-match" in conditions and head.status == 404:
         raise S3Error("NoSuchVersion", details={"Key": key, "VersionId": version})
     large = head.is_success and is_manifest(head.headers)
-    parts = list_parts_of_object(call, key, f"{query}&") if large else []
+    parts = list_parts_of_object(call, key, query) if large else []
     try:
         _delete(call, key, query, {**bypass, **conditions, fields.BACKEND_RESTORE_VERSION: "true"})
     except S3Error as error:
@@ -197,10 +191,7 @@ DELETE_OBJECTS = Group(
     RepeatedGroup(
         "Object",
         Text("Key", required=True),
-        Text("VersionId"),
-        Text("ETag"),
-        Text("LastModifiedTime"),
-        Text("Size"),
+        *texts("VersionId ETag LastModifiedTime Size"),
         required=True,
     ),
 )
@@ -208,12 +199,9 @@ DELETE_RESULT = Group(
     "DeleteResult",
     RepeatedGroup(
         "Deleted",
-        Text("Key"),
-        Text("VersionId"),
-        Text("DeleteMarker"),
-        Text("DeleteMarkerVersionId"),
+        *texts("Key VersionId DeleteMarker DeleteMarkerVersionId"),
     ),
-    RepeatedGroup("Error", Text("Key"), Text("VersionId"), Text("Code"), Text("Message")),
+    RepeatedGroup("Error", *texts("Key VersionId Code Message")),
 )
 #: Bytes of a document for each object, whatever its quoting.
 _BYTES_PER_KEY = 4096
@@ -226,7 +214,7 @@ def delete_objects(call: Call) -> Response:
         raise S3Error("NotImplemented", "MFA Delete is not supported.")
     if "content-md5" not in headers and parse_declared_checksum(headers) is None:
         text = "Missing required header for this request: Content-MD5 OR x-amz-checksum-*"
-        raise S3Error("InvalidRequest", text)
+        raise invalid_request(text)
     most = call.settings.max_multi_delete_objects
     tree = call.parse_body(DELETE_OBJECTS, limit=max(1 << 20, most * _BYTES_PER_KEY))
     items = trees_of(tree.get("Object"))

@@ -10,7 +10,6 @@ replaces.
 from __future__ import annotations
 
 import hmac
-import json
 from base64 import b64decode, b64encode
 from hashlib import md5, sha256
 from types import ModuleType
@@ -22,7 +21,7 @@ from swift.http.headers import HeaderMap
 from swift.http.response import Response
 from swift.http.transform import SourceBodyError, TransformedBody, TransformedRequestBody
 from swift.s3.core.call import Call, Handler, no_content, version_query, xml_response
-from swift.s3.core.errors import S3Error
+from swift.s3.core.errors import S3Error, invalid_request
 from swift.s3.core.payload import S3Upload
 from swift.s3.core.session import Session
 from swift.s3.core.xml import Group, RepeatedGroup, Text, Value, text_of, tree_of, trees_of
@@ -217,21 +216,17 @@ def validate_part_key(call: Call, marker: HeaderMap) -> None:
     """Raise ``S3Error`` unless a part has the customer's key of its upload."""
     key, stored = parse_customer_key(call.headers), marker.get(KEY_METADATA)
     if stored is None and key is not None:
-        raise S3Error(
-            "InvalidRequest",
-            "The multipart upload initiate did not request encryption. Please resend the request without "
-            "sending encryption parameters.",
+        raise invalid_request(
+            "The multipart upload initiate did not request encryption. Please resend the "
+            "request without sending encryption parameters."
         )
     if stored is not None and key is None:
-        raise S3Error(
-            "InvalidRequest",
-            "The multipart upload initiate requested encryption. Subsequent part requests must include the "
-            "appropriate encryption parameters.",
+        raise invalid_request(
+            "The multipart upload initiate requested encryption. Subsequent part requests "
+            "must include the appropriate encryption parameters."
         )
     if stored is not None and key is not None and _parse_iv(key, stored) is None:
-        raise S3Error(
-            "InvalidRequest", "The provided encryption parameters did not match the ones used originally."
-        )
+        raise invalid_request("The provided encryption parameters did not match the ones used originally.")
 
 
 def completed_key_metadata(marker: HeaderMap) -> HeaderMap:
@@ -288,13 +283,12 @@ def _require_matching_key(call: Call, headers: HeaderMap, prefix: str) -> tuple[
     key, stored = parse_customer_key(call.headers, prefix), headers.get(KEY_METADATA)
     if stored is None:
         if key is not None:
-            raise S3Error("InvalidRequest", "The object is not encrypted with a key of a customer.")
+            raise invalid_request("The object is not encrypted with a key of a customer.")
         return None
     if key is None:
-        raise S3Error(
-            "InvalidRequest",
-            "The object was stored using a form of Server Side Encryption. The correct parameters must be "
-            "provided to retrieve the object.",
+        raise invalid_request(
+            "The object was stored using a form of Server Side Encryption. The correct "
+            "parameters must be provided to retrieve the object."
         )
     start = _parse_iv(key, stored)
     if start is None:
@@ -322,12 +316,10 @@ class _PartDecryptor:
         """Read the manifest and begin the part at the offset; raise ``S3Error``."""
         self._source = source
         self._key = key
-        query = f"{source.query}{'&' if source.query else ''}multipart-manifest=get"
-        with source.session.open_response("GET", source.bucket, source.key, query=query) as response:
-            if not response.is_success or response.headers.get(KEY_METADATA) != stored:
-                # It was overwritten a moment ago.
-                raise S3Error("ServiceUnavailable")
-            entries = json.loads(response.read_body())
+        response, entries = source.session.read_manifest(source.bucket, source.key, source.query)
+        if not response.is_success or response.headers.get(KEY_METADATA) != stored:
+            # It was overwritten a moment ago.
+            raise S3Error("ServiceUnavailable")
         self._parts = [(str(entry["name"]), int(entry["bytes"])) for entry in entries]
         self._next_part = 0
         while self._next_part < len(self._parts) and offset >= self._parts[self._next_part][1]:

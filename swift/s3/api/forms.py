@@ -22,10 +22,11 @@ from swift.s3.auth.identify import claim_from_form
 from swift.s3.core.call import Call, Handler, xml_response
 from swift.s3.core.claim import parse_iso_date
 from swift.s3.core.errors import RejectedBody, S3Error
+from swift.s3.core.metadata import CONTENT_HEADERS
 from swift.s3.core.names import KEY_BYTES_MAX
 from swift.s3.core.router import Endpoint
 from swift.s3.core.tags import OBJECT_TAGS_MAX, TAGGING, parse_tags_document, tags_header
-from swift.s3.core.xml import Group, Text, parse
+from swift.s3.core.xml import Group, parse, texts
 from swift.s3.policy.authorize import authorize
 
 #: Bytes of all fields together, and how many there may be.
@@ -252,16 +253,9 @@ def _policy_denied(text: str) -> S3Error:
 # The fields become the headers of a PutObject, which stores the file as it arrives. The signer of
 # the policy uploads; without a policy the upload is anonymous.
 
-POST_RESULT = Group("PostResponse", Text("Location"), Text("Bucket"), Text("Key"), Text("ETag"))
+POST_RESULT = Group("PostResponse", *texts("Location Bucket Key ETag"))
 _FILE_NAME_VARIABLE = "${filename}"
-_HEADER_FIELDS = (
-    "cache-control",
-    "content-type",
-    "content-disposition",
-    "content-encoding",
-    "content-language",
-    "expires",
-)
+_HEADER_FIELDS = (*CONTENT_HEADERS, "content-type", "content-md5")
 #: Fields with these beginnings are those of the signature, not headers.
 _SIGNATURE_FIELDS = frozenset(
     ("x-amz-algorithm", "x-amz-credential", "x-amz-date", "x-amz-signature", "x-amz-security-token")
@@ -342,8 +336,6 @@ def _headers_of_fields(fields: Mapping[str, str]) -> HeaderMap:
             found[name] = text
         elif name == "acl":
             found["x-amz-acl"] = text
-        elif name == "content-md5":
-            found[name] = text
         elif name == "tagging" and text:
             tags = parse_tags_document(parse(TAGGING, text.encode()), OBJECT_TAGS_MAX)
             found["x-amz-tagging"] = tags_header(tags)

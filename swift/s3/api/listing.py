@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -15,10 +14,10 @@ from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
 from swift.s3.core.call import Call, Handler, invalid_argument, iso_time_of_row, xml_response
-from swift.s3.core.errors import S3Error, error_for_status
+from swift.s3.core.errors import S3Error, argument_error, error_for_status
 from swift.s3.core.metadata import DELETE_MARKER_TYPE, row_etag, row_storage_class, row_version_id
 from swift.s3.core.session import with_trusted_bucket
-from swift.s3.core.xml import Element, Group, RenderedElement, RepeatedGroup, Text, Value, escape
+from swift.s3.core.xml import Element, Group, RenderedElement, RepeatedGroup, Text, Value, escape, texts
 
 
 def user_element(name: str) -> Element:
@@ -37,11 +36,7 @@ class NameEncoding:
     def __init__(self, call: Call):
         requested = call.params.get("encoding-type")
         if requested is not None and requested != "url":
-            raise S3Error(
-                "InvalidArgument",
-                "Invalid Encoding Method specified in Request",
-                details={"ArgumentName": "encoding-type", "ArgumentValue": requested},
-            )
+            raise argument_error("encoding-type", requested, "Invalid Encoding Method specified in Request")
         self.is_url = requested == "url"
 
     def __call__(self, text: str) -> str:
@@ -116,24 +111,12 @@ def list_with_common_prefixes(
 
 _COMMON_PREFIXES = RepeatedGroup("CommonPrefixes", Text("Prefix"))
 _NAME_ELEMENTS = (Text("Name"), Text("Prefix"))
-_PAGE_ELEMENTS = (Text("MaxKeys"), Text("Delimiter"), Text("EncodingType"), Text("IsTruncated"))
-_OBJECT_ELEMENTS = (
-    Text("Key"),
-    Text("LastModified"),
-    Text("ETag"),
-    Text("Size"),
-    user_element("Owner"),
-    Text("StorageClass"),
-)
+_PAGE_ELEMENTS = texts("MaxKeys Delimiter EncodingType IsTruncated")
+_OBJECT_ELEMENTS = (*texts("Key LastModified ETag Size"), user_element("Owner"), Text("StorageClass"))
 LIST_RESULT = Group(
     "ListBucketResult",
     *_NAME_ELEMENTS,
-    Text("Marker"),
-    Text("NextMarker"),
-    Text("NextContinuationToken"),
-    Text("ContinuationToken"),
-    Text("StartAfter"),
-    Text("KeyCount"),
+    *texts("Marker NextMarker NextContinuationToken ContinuationToken StartAfter KeyCount"),
     *_PAGE_ELEMENTS,
     RepeatedGroup("Contents", *_OBJECT_ELEMENTS),
     _COMMON_PREFIXES,
@@ -141,10 +124,7 @@ LIST_RESULT = Group(
 VERSIONS_RESULT = Group(
     "ListVersionsResult",
     *_NAME_ELEMENTS,
-    Text("KeyMarker"),
-    Text("VersionIdMarker"),
-    Text("NextKeyMarker"),
-    Text("NextVersionIdMarker"),
+    *texts("KeyMarker VersionIdMarker NextKeyMarker NextVersionIdMarker"),
     *_PAGE_ELEMENTS,
     RepeatedGroup("Version", Text("Key")),
     RepeatedGroup("DeleteMarker", Text("Key")),
@@ -163,12 +143,11 @@ def read_page(
         if value:
             query += f"&{name}={quote(value, safe='', errors='surrogateescape')}"
     headers: HeaderMap = {fields.BACKEND_FIND_ARCHIVED_NULL: "true"} if flags else {}
-    with call.session.open_response("GET", container, headers=headers, query=query) as response:
-        if response.status == 404:
-            raise S3Error("NoSuchBucket", details={"BucketName": call.bucket})
-        if not response.is_success:
-            raise error_for_status(response.status, missing="NoSuchBucket")
-        rows = json.loads(response.read_body()) if response.status == 200 else []
+    response, rows = call.session.read_rows(container, headers=headers, query=query)
+    if response.status == 404:
+        raise S3Error("NoSuchBucket", details={"BucketName": call.bucket})
+    if not response.is_success:
+        raise error_for_status(response.status)
     return Page(rows[:limit], bool(limit) and len(rows) > limit)
 
 

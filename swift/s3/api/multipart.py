@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from itertools import chain
+from collections.abc import Collection
 
 from swift.base.documents import JsonObject
-from swift.base.pages import follow_pages
 from swift.http import fields
+from swift.http.body import length_header
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
 from swift.http.transform import as_request_body
@@ -54,14 +53,14 @@ from swift.s3.core.call import (
     xml_response,
 )
 from swift.s3.core.checksums import (
-    ALGORITHMS,
+    CHECKSUM_ELEMENTS,
     COMPOSITE,
     DeclaredChecksum,
     find_algorithm,
     parse_declared_checksum,
     validate_checksum_type,
 )
-from swift.s3.core.errors import S3Error
+from swift.s3.core.errors import S3Error, invalid_request
 from swift.s3.core.metadata import (
     EMPTY_MD5,
     row_etag,
@@ -80,6 +79,7 @@ from swift.s3.core.uploadstate import (
     RequestedChecksum,
     SwapOutcome,
     UploadState,
+    all_segments,
     end_upload,
     is_upload_id,
     list_segments,
@@ -91,28 +91,25 @@ from swift.s3.core.uploadstate import (
     part_name,
     part_number_of_name,
 )
-from swift.s3.core.xml import Group, RepeatedGroup, Text, Value
+from swift.s3.core.xml import Group, RepeatedGroup, Text, Value, texts
 from swift.s3.policy.authorize import new_object_acl_headers
 from swift.s3.policy.context import upload_headers_metadata
 
-CREATE_RESULT = Group("InitiateMultipartUploadResult", Text("Bucket"), Text("Key"), Text("UploadId"))
-_CHECKSUM_ELEMENTS = tuple(Text(algorithm.element) for algorithm in ALGORITHMS.values())
-COPY_PART_RESULT = Group("CopyPartResult", Text("LastModified"), Text("ETag"), *_CHECKSUM_ELEMENTS)
+CREATE_RESULT = Group("InitiateMultipartUploadResult", *texts("Bucket Key UploadId"))
+COPY_PART_RESULT = Group("CopyPartResult", Text("LastModified"), Text("ETag"), *CHECKSUM_ELEMENTS)
 LIST_PARTS_RESULT = Group(
     "ListPartsResult",
-    *(Text(n) for n in ("Bucket", "Key", "UploadId")),
+    *texts("Bucket Key UploadId"),
     user_element("Initiator"),
     user_element("Owner"),
-    *(Text(n) for n in ("StorageClass", "PartNumberMarker", "NextPartNumberMarker", "MaxParts")),
-    *(Text(n) for n in ("EncodingType", "IsTruncated", "ChecksumAlgorithm", "ChecksumType")),
-    RepeatedGroup(
-        "Part", *(Text(n) for n in ("PartNumber", "LastModified", "ETag", "Size")), *_CHECKSUM_ELEMENTS
-    ),
+    *texts("StorageClass PartNumberMarker NextPartNumberMarker MaxParts"),
+    *texts("EncodingType IsTruncated ChecksumAlgorithm ChecksumType"),
+    RepeatedGroup("Part", *texts("PartNumber LastModified ETag Size"), *CHECKSUM_ELEMENTS),
 )
 LIST_UPLOADS_RESULT = Group(
     "ListMultipartUploadsResult",
-    *(Text(n) for n in ("Bucket", "KeyMarker", "UploadIdMarker", "NextKeyMarker", "NextUploadIdMarker")),
-    *(Text(n) for n in ("Prefix", "Delimiter", "EncodingType", "MaxUploads", "IsTruncated")),
+    *texts("Bucket KeyMarker UploadIdMarker NextKeyMarker NextUploadIdMarker"),
+    *texts("Prefix Delimiter EncodingType MaxUploads IsTruncated"),
     RepeatedGroup(
         "Upload",
         Text("Key"),
@@ -183,7 +180,7 @@ def create_upload(call: Call) -> Response:
         "PUT", segments_container(call.bucket), marker_name(call.key, upload_id), headers=stored
     ) as response:
         if not response.is_success:
-            raise write_error(call.session, call.bucket, response.status, headers)
+            raise write_error(call, response.status)
     value = {"Bucket": call.bucket, "Key": call.key, "UploadId": upload_id}
     return xml_response(CREATE_RESULT, value, headers=response_headers)
 
@@ -195,7 +192,7 @@ def _parse_requested_checksum(headers: HeaderMap) -> RequestedChecksum | None:
     if name is None:
         if kind is not None:
             text = "The x-amz-checksum-type header can only be used with the x-amz-checksum-algorithm header."
-            raise S3Error("InvalidRequest", text)
+            raise invalid_request(text)
         return None
     algorithm = find_algorithm(name)
     requested = RequestedChecksum(algorithm, (kind or algorithm.default_type).upper())
@@ -219,23 +216,11 @@ def remove_parts(call: Call, state: UploadState, but: Collection[tuple[str, str]
     """Delete the parts of an upload that has ended, except those in ``but``; raise ``S3Error``."""
     kept = {name for _, name in but}
     prefix = marker_name(state.key, state.id) + "/"
-    for row in _rows_of_upload(call, state, prefix):
+    for row in all_segments(call, state.segments_container, prefix):
         name = str(row["name"])
         # A longer name is of an upload of another key.
         if name not in kept and part_number_of_name(name[len(prefix) :]) is not None:
             call.session.delete_object(state.segments_container, name)
-
-
-def _rows_of_upload(call: Call, state: UploadState, prefix: str) -> Iterator[JsonObject]:
-    """Yield the rows of an upload's segments container whose names begin with a prefix."""
-    container = state.segments_container
-    return chain.from_iterable(
-        follow_pages(
-            lambda marker: list_segments(call, container, prefix=prefix, marker=marker),
-            "",
-            lambda row: str(row["name"]),
-        )
-    )
 
 
 def _end_open_upload(call: Call, upload_id: str) -> UploadState:
@@ -272,7 +257,7 @@ def upload_part(call: Call) -> Response:
             "Checksum Type mismatch occurred, expected checksum Type: "
             f"{requested.algorithm.name.lower()}, actual checksum Type: null"
         )
-        raise S3Error("InvalidRequest", text)
+        raise invalid_request(text)
     headers = {**encrypt_upload(call, upload), **_part_headers(upload)}
     response = put_part(call, state, number, upload, headers)
     if response.is_success:
@@ -282,7 +267,7 @@ def upload_part(call: Call) -> Response:
         response_headers |= encryption_response_headers(call)
         return Response(200, {"etag": write_response_headers(response)["etag"], **response_headers})
     upload.raise_body_error()
-    raise write_error(call.session, call.bucket, response.status, call.headers)
+    raise write_error(call, response.status)
 
 
 def _part_headers(upload: S3Upload) -> HeaderMap:
@@ -314,18 +299,15 @@ def _copy_part(
     found = open_source(call, source, byte_range)
     with as_request_body(found) as body:
         if (body.length or 0) > COPY_BYTES_MAX:
-            raise S3Error("InvalidRequest", f"A part is no larger than {COPY_BYTES_MAX} bytes.")
+            raise invalid_request(f"A part is no larger than {COPY_BYTES_MAX} bytes.")
         computed = None if requested is None else DeclaredChecksum(requested.algorithm, "")
         stated = None if requested is None else DeclaredChecksum(requested.algorithm, None)
         upload = S3Upload(body, VerifiedBody(body, None, computed), {}, stated)
         headers = {**encrypt_upload(call, upload), **_part_headers(upload)}
-        if body.length is None:
-            headers["transfer-encoding"] = "chunked"
-        else:
-            headers["content-length"] = str(body.length)
+        headers.update(length_header(body))
         response = put_part(call, state, number, upload, headers)
     if not response.is_success:
-        raise write_error(call.session, call.bucket, response.status, call.headers)
+        raise write_error(call, response.status)
     value: dict[str, Value] = {
         "LastModified": modified_time_of(response),
         "ETag": write_response_headers(response)["etag"],
@@ -416,7 +398,7 @@ def _part_rows(call: Call, state: UploadState) -> dict[int, dict[str, object]]:
     """Return the row of each valid part of an upload, by part number."""
     prefix = marker_name(call.key, state.id) + "/"
     found: dict[int, dict[str, object]] = {}
-    for row in _rows_of_upload(call, state, prefix):
+    for row in all_segments(call, state.segments_container, prefix):
         name = str(row["name"])
         number = part_number_of_name(name[len(prefix) :])
         if number is not None and state.part_name(number) == name:

@@ -26,7 +26,7 @@ from swift.http.objectlock import (
 )
 from swift.s3.core.call import Call, invalid_argument
 from swift.s3.core.codec import sysmeta_key
-from swift.s3.core.errors import S3Error
+from swift.s3.core.errors import S3Error, invalid_request
 from swift.s3.policy.authorize import require_owner
 
 MODE_HEADER, UNTIL_HEADER, HOLD_HEADER = (
@@ -108,7 +108,7 @@ def require_lockable(call: Call, missing: str = "Object Lock Configuration") -> 
     """Raise ``S3Error`` if objects of the bucket cannot be locked; ``missing`` is for its message."""
     info = call.session.bucket_info(call.bucket)
     if _RULE_KEY not in info.sysmeta:
-        raise S3Error("InvalidRequest", f"Bucket is missing {missing}")
+        raise invalid_request(f"Bucket is missing {missing}")
     if not is_true(info.sysmeta.get("versions-enabled")):
         raise S3Error("InvalidBucketState", "Versioning is suspended, so that nothing new can be locked.")
 

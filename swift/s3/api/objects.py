@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import replace
 
@@ -31,11 +30,10 @@ from swift.s3.api.writes import (
     checksum_elements,
     expiry_headers,
     head_version,
-    missing_object_error,
+    object_error,
     parse_write_conditions,
     part_checksum_elements,
     part_checksum_headers,
-    precondition_error,
     read_error,
     redirect_headers,
     storage_class_headers,
@@ -52,8 +50,8 @@ from swift.s3.api.writes import (
 from swift.s3.config.lifecycle import expiration_headers
 from swift.s3.config.notifications import enqueue_event, etag_and_version
 from swift.s3.core.call import Call, Handler, invalid_argument, no_content, version_query, xml_response
-from swift.s3.core.checksums import ALGORITHMS
-from swift.s3.core.errors import S3Error, error_for_status
+from swift.s3.core.checksums import CHECKSUM_ELEMENTS
+from swift.s3.core.errors import S3Error, error_for_status, invalid_request
 from swift.s3.core.metadata import (
     DELETE_MARKER_TYPE,
     apply_response_overrides,
@@ -100,7 +98,6 @@ def put_object(call: Call) -> Response:
     stored.update(redirect_headers(headers), **expiry_headers(headers))
     stored.update(new_object_acl_headers(call), **lock_metadata(call), **key_metadata)
     response = store_object(call, storage_class, upload, stored)
-    status = response.status
     if response.is_success:
         response_headers.update(write_response_headers(response), **upload_checksum_headers(upload))
         size = upload.body.received if size is None else size
@@ -108,11 +105,7 @@ def put_object(call: Call) -> Response:
         enqueue_event(call, "s3:ObjectCreated:Put", call.key, size=size, **etag_and_version(response_headers))
         return Response(200, response_headers)
     upload.raise_body_error()
-    if status == 412 and conditions:
-        raise precondition_error(call.session, call.bucket, call.key, conditions)
-    if status == 409 and conditions:
-        raise S3Error("ConditionalRequestConflict")
-    raise write_error(call.session, call.bucket, status, headers)
+    raise write_error(call, response.status, conditions)
 
 
 def read_object(call: Call) -> Response:
@@ -219,7 +212,7 @@ def _read_query(call: Call) -> str:
         return ""
     if call.session.is_anonymous and any(name.startswith("response-") for name in params):
         text = "Request specific response headers cannot be used for anonymous GET requests."
-        raise S3Error("InvalidRequest", text)
+        raise invalid_request(text)
     found = version_query(call)
     number = params.get("partNumber")
     if number is not None:
@@ -228,7 +221,7 @@ def _read_query(call: Call) -> str:
                 "partNumber", number, "Part number must be an integer between 1 and 10000, inclusive"
             )
         if "range" in call.headers:
-            raise S3Error("InvalidRequest", "Cannot specify both Range header and partNumber query parameter")
+            raise invalid_request("Cannot specify both Range header and partNumber query parameter")
         found += f"{'&' if found else ''}part-number={number}"
     return found
 
@@ -292,18 +285,17 @@ def delete_object(call: Call) -> Response:
 
 # --- GetObjectAttributes ------------------------------------------------------------------------------
 
-_CHECKSUM_ELEMENTS = tuple(Text(algorithm.element) for algorithm in ALGORITHMS.values())
 ATTRIBUTES = Group(
     "GetObjectAttributesResponse",
     Text("ETag"),
-    Group("Checksum", *_CHECKSUM_ELEMENTS, Text("ChecksumType")),
+    Group("Checksum", *CHECKSUM_ELEMENTS, Text("ChecksumType")),
     Group(
         "ObjectParts",
         *(
             Text(n)
             for n in ("PartsCount", "PartNumberMarker", "NextPartNumberMarker", "MaxParts", "IsTruncated")
         ),
-        RepeatedGroup("Part", Text("PartNumber"), Text("Size"), *_CHECKSUM_ELEMENTS),
+        RepeatedGroup("Part", Text("PartNumber"), Text("Size"), *CHECKSUM_ELEMENTS),
     ),
     Text("StorageClass"),
     Text("ObjectSize"),
@@ -319,10 +311,9 @@ def get_attributes(call: Call) -> Response:
     if not requested <= set(_ATTRIBUTE_NAMES) or not requested:
         call.session.bucket_info(call.bucket)
     if not requested:
-        raise S3Error(
-            "InvalidRequest",
-            "The x-amz-object-attributes header specifying the attributes to be retrieved is either missing "
-            "or empty",
+        raise invalid_request(
+            "The x-amz-object-attributes header specifying the attributes to be retrieved "
+            "is either missing or empty"
         )
     if not requested <= set(_ATTRIBUTE_NAMES):
         raise invalid_argument("x-amz-object-attributes", text, "Invalid attribute name specified.")
@@ -349,11 +340,9 @@ def _list_object_parts(call: Call, query: str, *, has_sums: bool) -> Value:
     """Return a page of the parts of a large object, with checksums if the object has one."""
     most = min(_number_header(call, "x-amz-max-parts", _PARTS_MAX), _PARTS_MAX)
     after = _number_header(call, "x-amz-part-number-marker", 0)
-    query = f"{query}{'&' if query else ''}multipart-manifest=get"
-    with call.session.open_response("GET", call.bucket, call.key, query=query) as response:
-        if not response.is_success:
-            raise error_for_status(response.status)
-        entries = json.loads(response.read_body())
+    response, entries = call.session.read_manifest(call.bucket, call.key, query)
+    if not response.is_success:
+        raise error_for_status(response.status)
     listed = list(enumerate(entries, 1))[after : after + most]
     paths = [str(entry.get("name", "")).lstrip("/").partition("/") for _, entry in listed]
     found = part_checksum_elements(
@@ -455,7 +444,7 @@ def _replace_tags(call: Call, text: str) -> HeaderMap:
     if status == 400:
         raise S3Error("MetadataTooLarge", "The tags of this object and its metadata have no room together.")
     if not 200 <= status <= 299:
-        raise missing_object_error(call, call.key) if status == 404 else error_for_status(status)
+        raise object_error(call, status)
     return response_headers
 
 

@@ -35,16 +35,16 @@ from swift.s3.api.objectlock import (
 )
 from swift.s3.api.writes import head_version, version_path
 from swift.s3.core.call import Call, Handler, invalid_argument, xml_response
-from swift.s3.core.errors import S3Error
+from swift.s3.core.errors import S3Error, invalid_request
 from swift.s3.core.metadata import metadata_for_post
 from swift.s3.core.segments import enable_part_locks
-from swift.s3.core.xml import Group, Text, Value, text_of, tree_of
+from swift.s3.core.xml import Group, Text, Value, text_of, texts, tree_of
 from swift.s3.policy.authorize import require_owner
 
 CONFIGURATION = Group(
     "ObjectLockConfiguration",
     Text("ObjectLockEnabled"),
-    Group("Rule", Group("DefaultRetention", Text("Mode"), Text("Days"), Text("Years"))),
+    Group("Rule", Group("DefaultRetention", *texts("Mode Days Years"))),
 )
 RETENTION = Group("Retention", Text("Mode"), Text("RetainUntilDate"))
 HOLD = Group("LegalHold", Text("Status"))
@@ -158,14 +158,14 @@ def _change_lock(call: Call, change: Callable[[ObjectLock], ObjectLock], authori
     try:
         stamp = Timestamp(version)
     except InvalidTimestamp:
-        raise S3Error("InvalidRequest", "Only versions can be locked, and this object is older than those.")
+        raise invalid_request("Only versions can be locked, and this object is older than those.")
     known = parse_lock(found.get(fields.TRANSIENT_S3_LOCK))
     new = change(known)
     if not known.allows(new, parse_authority(authority), time.time()):
         raise locked_error()
     headers = {fields.TRANSIENT_S3_LOCK: str(new), fields.BACKEND_OBJECT_LOCK: authority}
     if is_true(found.get("x-static-large-object")):
-        lock_parts(call, list_parts_of_object(call, call.key, f"version-id={version}&"), headers)
+        lock_parts(call, list_parts_of_object(call, call.key, f"version-id={version}"), headers)
     again = metadata_for_post(found)
     if new.is_locked(time.time()):
         again.pop("x-delete-at", None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, MutableMapping, Sequence
 
@@ -60,6 +59,11 @@ def missing_object_error(call: Call, key: str, bucket: str = "") -> S3Error:
     return S3Error("NoSuchKey", details={"Key": key})
 
 
+def object_error(call: Call, status: int) -> S3Error:
+    """Return the error for a failed request for the call's object."""
+    return missing_object_error(call, call.key) if status == 404 else error_for_status(status)
+
+
 def version_error(call: Call, response: Response, version: str) -> S3Error:
     """Return the error for a version whose request was answered 404 or 400."""
     if response.headers.get("content-type", "").startswith("application/x-deleted;"):
@@ -77,9 +81,7 @@ def read_error(call: Call, response: Response) -> S3Error:
     version = call.params.get("versionId")
     if version is not None and response.status in (400, 404):
         return version_error(call, response, version)
-    return (
-        missing_object_error(call, call.key) if response.status == 404 else error_for_status(response.status)
-    )
+    return object_error(call, response.status)
 
 
 def head_version(call: Call, headers: HeaderMap | None = None) -> HeaderMap:
@@ -278,10 +280,15 @@ def archive_error() -> S3Error:
     return S3Error("InvalidBucketState", "The container for former objects of this bucket does not exist.")
 
 
-def write_error(session: Session, bucket: str, status: int, headers: HeaderMap) -> S3Error:
-    """Return the error for a failed write, other than for its conditions."""
+def write_error(call: Call, status: int, conditions: HeaderMap | None = None) -> S3Error:
+    """Return the error for a failed write."""
+    headers = call.headers
+    if conditions and status == 412:
+        return precondition_error(call.session, call.bucket, call.key, conditions)
+    if conditions and status == 409:
+        return S3Error("ConditionalRequestConflict")
     if status == 404:
-        return S3Error("NoSuchBucket", details={"BucketName": bucket})
+        return S3Error("NoSuchBucket", details={"BucketName": call.bucket})
     if status == 422 and "content-md5" in headers:
         return S3Error("BadDigest", details={"ExpectedDigest": parse_content_md5(headers)})
     if status == 412:
@@ -324,7 +331,7 @@ def _unchanged_condition(call: Call) -> HeaderMap:
     """Return the condition that the object, or its link to a version, stays unchanged."""
     found = call.session.head(call.bucket, call.key, headers={"x-newest": "true"}, query="symlink=get")
     if not found.is_success:
-        raise missing_object_error(call, call.key) if found.status == 404 else error_for_status(found.status)
+        raise object_error(call, found.status)
     return {fields.BACKEND_IF_PREDECESSOR: found.headers[fields.BACKEND_DATA_TIMESTAMP]}
 
 
@@ -366,10 +373,7 @@ def part_checksum_headers(call: Call, number: int, checksum_type: str) -> Header
 
     ``checksum_type`` is the type of the object's checksum.
     """
-    version = version_query(call)
-    query = f"{version}{'&' if version else ''}multipart-manifest=get"
-    with call.session.open_response("GET", call.bucket, call.key, query=query) as response:
-        entries = json.loads(response.read_body()) if response.status == 200 else []
+    _, entries = call.session.read_manifest(call.bucket, call.key, version_query(call))
     if not 1 <= number <= len(entries):
         return {}
     container, _, name = str(entries[number - 1].get("name", "")).lstrip("/").partition("/")

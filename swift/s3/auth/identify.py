@@ -8,7 +8,7 @@ from swift.http.request import Request
 from swift.s3.auth import v2, v4
 from swift.s3.auth.v4 import ALGORITHM, FORM_ERRORS, parse_credential
 from swift.s3.core.claim import Claim, ClaimV4, parse_amz_date, validate_access_key
-from swift.s3.core.errors import S3Error
+from swift.s3.core.errors import S3Error, argument_error
 from swift.s3.core.settings import S3Settings
 
 
@@ -127,4 +127,4 @@ def _missing_field_error(name: str) -> S3Error:
         f"Bucket POST must contain a field named '{name}'.  If it is specified, please check the order of "
         "the fields."
     )
-    return S3Error("InvalidArgument", text, details={"ArgumentName": name, "ArgumentValue": ""})
+    return argument_error(name, "", text)

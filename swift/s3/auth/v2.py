@@ -19,7 +19,7 @@ from swift.s3.core.claim import (
     validate_clock_skew,
     validate_content_sha256,
 )
-from swift.s3.core.errors import S3Error
+from swift.s3.core.errors import S3Error, invalid_request
 from swift.s3.core.router import SUB_RESOURCES
 from swift.s3.core.settings import S3Settings
 
@@ -110,7 +110,7 @@ def _content_sha256(request: Request) -> str:
         return ""
     content_sha256 = validate_content_sha256(value, may_be_any=True)
     if content_sha256 in (SIGNED_CHUNKS, SIGNED_CHUNKS_TRAILER):
-        raise S3Error("InvalidRequest", "Signed chunks need a signature of version 4.")
+        raise invalid_request("Signed chunks need a signature of version 4.")
     return content_sha256
 
 

@@ -23,7 +23,7 @@ from swift.s3.core.claim import (
     validate_clock_skew,
     validate_content_sha256,
 )
-from swift.s3.core.errors import S3Error
+from swift.s3.core.errors import S3Error, invalid_request
 from swift.s3.core.settings import S3Settings
 
 ALGORITHM = "AWS4-HMAC-SHA256"
@@ -58,7 +58,7 @@ def claim_from_header(request: Request, value: str, settings: S3Settings, now: f
     validate_clock_skew(seconds, now, settings.allowable_clock_skew)
     content_sha256 = request.headers.get("x-amz-content-sha256")
     if content_sha256 is None:
-        raise S3Error("InvalidRequest", "Missing required header for this request: x-amz-content-sha256")
+        raise invalid_request("Missing required header for this request: x-amz-content-sha256")
     content_sha256 = validate_content_sha256(content_sha256)
     signed = fields["SignedHeaders"].split(";")
     _validate_signed_headers(request.headers, signed)

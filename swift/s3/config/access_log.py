@@ -27,7 +27,7 @@ from swift.runtime.wsgi import Handle
 from swift.s3.core import codec
 from swift.s3.core.privileged import SWIFT_SOURCE
 from swift.s3.core.session import Session
-from swift.s3.core.xml import Group, RepeatedGroup, Text, TypeAttribute
+from swift.s3.core.xml import Group, RepeatedGroup, Text, TypeAttribute, texts
 from swift.telemetry.events import Event
 from swift.telemetry.log import Log
 from swift.telemetry.statsd import Statsd
@@ -36,7 +36,7 @@ _DROPPED = Event("s3api.logs.dropped", "Lines of buckets' access logs that were 
 
 _GRANT = RepeatedGroup(
     "Grant",
-    Group("Grantee", TypeAttribute(), *map(Text, ("ID", "DisplayName", "EmailAddress", "URI"))),
+    Group("Grantee", TypeAttribute(), *texts("ID DisplayName EmailAddress URI")),
     Text("Permission"),
 )
 LOGGING = Group(

@@ -16,7 +16,7 @@ from swift.http.request import Request
 from swift.http.response import Response, error_response
 from swift.s3.auth.caller import KnownAccounts
 from swift.s3.core import codec
-from swift.s3.core.errors import S3Error
+from swift.s3.core.errors import S3Error, invalid_request
 from swift.s3.core.names import S3Target
 from swift.s3.core.schema import NUMBER_MAX, Kind, Leaf, Record, Texts
 from swift.s3.core.session import Session
@@ -80,16 +80,16 @@ def _validate_rule(rule: CorsRule) -> None:
     for method in rule.methods:
         if method not in METHODS:
             text = f"Found unsupported HTTP method in CORS config. Unsupported method is {method}"
-            raise S3Error("InvalidRequest", text)
+            raise invalid_request(text)
     for what, texts in (("AllowedOrigin", rule.origins), ("AllowedHeader", rule.headers)):
         for text in texts:
             if text.count("*") > 1:
-                raise S3Error("InvalidRequest", f'{what} "{text}" can not have more than one wildcard.')
+                raise invalid_request(f'{what} "{text}" can not have more than one wildcard.')
     if any("*" in text for text in rule.exposed):
-        raise S3Error("InvalidRequest", "ExposeHeader can not have a wildcard.")
+        raise invalid_request("ExposeHeader can not have a wildcard.")
     for what, names in (("AllowedHeader", rule.headers), ("ExposeHeader", rule.exposed)):
         for strange in (text for text in names if not _is_token(text)):
-            raise S3Error("InvalidRequest", f'{what} "{strange}" contains invalid character.')
+            raise invalid_request(f'{what} "{strange}" contains invalid character.')
     if len(rule.name) > ID_MAX:
         raise S3Error("MalformedXML")
 
@@ -116,9 +116,7 @@ def parse_rules_document(tree: Tree) -> tuple[CorsRule, ...]:
     """Return the rules in a ``CORSConfiguration`` document; raise ``S3Error``."""
     items = trees_of(tree.get("CORSRule"))
     if len(items) > RULES_MAX:
-        raise S3Error(
-            "InvalidRequest", "The number of CORS rules should not exceed allowed limit of 100 rules."
-        )
+        raise invalid_request("The number of CORS rules should not exceed allowed limit of 100 rules.")
     return tuple(map(_RULE.read, items))
 
 

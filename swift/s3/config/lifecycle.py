@@ -16,7 +16,7 @@ from swift.http.headers import HeaderMap, wire_value
 from swift.s3.config.lifecyclerules import DAY_S, LifecycleRule, Transition, find_expiry
 from swift.s3.core import codec
 from swift.s3.core.call import Call, invalid_argument
-from swift.s3.core.errors import S3Error
+from swift.s3.core.errors import S3Error, invalid_request
 from swift.s3.core.schema import (
     BOOLEAN,
     RAW,
@@ -111,10 +111,6 @@ def _invalid_argument(text: str) -> S3Error:
     return S3Error("InvalidArgument", text)
 
 
-def _invalid_request(text: str) -> S3Error:
-    return S3Error("InvalidRequest", text)
-
-
 def _parse_midnight(text: str) -> int:
     try:
         moment = datetime.fromisoformat(text.strip())
@@ -167,34 +163,34 @@ def _validate_rule(rule: LifecycleRule) -> None:
     if len(rule.id) > ID_MAX:
         raise _invalid_argument(f"ID length should not exceed allowed limit of {ID_MAX}")
     if len(rule.prefix.encode("utf-8", "surrogateescape")) > PREFIX_MAX:
-        raise _invalid_request(f"The maximum size of a prefix is {PREFIX_MAX}.")
+        raise invalid_request(f"The maximum size of a prefix is {PREFIX_MAX}.")
     tags: Tags = {}
     for key, value in rule.tags:
         add_tag(tags, key, value)
     if len(tags) > OBJECT_TAGS_MAX:
-        raise _invalid_request(f"A rule has no more than {OBJECT_TAGS_MAX} tags.")
+        raise invalid_request(f"A rule has no more than {OBJECT_TAGS_MAX} tags.")
     greater, less = rule.size_greater_than, rule.size_less_than
     if greater is not None and less is not None and less <= greater + 1:
-        raise _invalid_request("ObjectSizeLessThan has to be a value greater than ObjectSizeGreaterThan.")
+        raise invalid_request("ObjectSizeLessThan has to be a value greater than ObjectSizeGreaterThan.")
     _validate_transitions(rule.transitions)
     _validate_transitions(rule.noncurrent_transitions)
     if not rule.affects_objects and rule.abort_days is None:
-        raise _invalid_request("At least one action needs to be specified in a rule")
+        raise invalid_request("At least one action needs to be specified in a rule")
     if rule.expires_delete_markers and tags:
-        raise _invalid_request("ExpiredObjectDeleteMarker cannot be specified with Tags.")
+        raise invalid_request("ExpiredObjectDeleteMarker cannot be specified with Tags.")
     if rule.abort_days is not None and (tags or greater is not None or less is not None):
         text = "AbortIncompleteMultipartUpload cannot be specified with Tags or object sizes."
-        raise _invalid_request(text)
+        raise invalid_request(text)
     newer = rule.newer_versions or any(move.newer_versions for move in rule.noncurrent_transitions)
     if newer and rule.filter_form == "prefix":
-        raise _invalid_request("NewerNoncurrentVersions needs a rule with a Filter.")
+        raise invalid_request("NewerNoncurrentVersions needs a rule with a Filter.")
 
 
 def _validate_transitions(moves: Sequence[Transition]) -> None:
     if len({move.date is None for move in moves}) > 1:
-        raise _invalid_request("Found mixed 'Date' and 'Days' based Transition actions in a rule.")
+        raise invalid_request("Found mixed 'Date' and 'Days' based Transition actions in a rule.")
     if min(len({move.storage_class for move in moves}), len({move[1:3] for move in moves})) < len(moves):
-        raise _invalid_request("'StorageClass' and time must differ between transitions of a rule.")
+        raise invalid_request("'StorageClass' and time must differ between transitions of a rule.")
 
 
 _RULE: Record[LifecycleRule] = Record(
@@ -268,7 +264,7 @@ def parse_rules_document(tree: Tree) -> list[LifecycleRule]:
     if len({rule.id for rule in rules}) < len(rules):
         raise _invalid_argument("Rule ID must be unique. Found same ID for more than one rule")
     if len({rule.filter_form == "prefix" for rule in rules}) > 1:
-        raise _invalid_request(
+        raise invalid_request(
             "Base level prefix cannot be used in Lifecycle V2, prefixes are only supported in the Filter."
         )
     return rules

@@ -17,7 +17,7 @@ from swift.http import environkeys
 from swift.http.headers import HeaderMap
 from swift.s3.core import codec
 from swift.s3.core.call import Call
-from swift.s3.core.errors import S3Error
+from swift.s3.core.errors import S3Error, argument_error
 from swift.s3.core.schema import Kind, Leaf, Record, Texts
 from swift.s3.core.xml import Group, RepeatedGroup, Text, Tree, Value, text_of, tree_of, trees_of
 
@@ -142,11 +142,8 @@ def _validate_rule(rule: NotificationRule, targets: Collection[str]) -> None:
     if len(rule.id) > ID_MAX:
         raise S3Error("InvalidArgument", f"ID length should not exceed allowed limit of {ID_MAX}")
     if not rule.target or rule.target not in targets:
-        raise S3Error(
-            "InvalidArgument",
-            "Unable to validate the following destination configurations",
-            details={"ArgumentName": rule.arn, "ArgumentValue": "The destination is none of this cluster's."},
-        )
+        text = "Unable to validate the following destination configurations"
+        raise argument_error(rule.arn, "The destination is none of this cluster's.", text)
 
 
 def render_rules(rules: Collection[NotificationRule]) -> Value:

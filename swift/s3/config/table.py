@@ -26,7 +26,17 @@ from swift.s3.core.tags import (
     parse_tags_document,
     render_tags,
 )
-from swift.s3.core.xml import Element, Group, RepeatedGroup, Text, Tree, Value, text_of, tree_of, trees_of
+from swift.s3.core.xml import (
+    Element,
+    Group,
+    RepeatedGroup,
+    Text,
+    Tree,
+    Value,
+    text_of,
+    tree_of,
+    trees_of,
+)
 from swift.s3.policy.acls import acl_from_swift, parse_stored_acl
 from swift.s3.policy.authorize import read_bucket_rules, require_owned_target, require_owner
 from swift.s3.policy.conditions import InvalidPolicy

@@ -17,14 +17,11 @@ from swift.base.digits import is_digits
 from swift.http import environkeys
 from swift.http.request import Request
 from swift.http.response import Response, reason_phrase
-from swift.s3.core.errors import S3Error
+from swift.s3.core.errors import S3Error, argument_error, invalid_request
 from swift.s3.core.metadata import REDIRECT_HEADER
-from swift.s3.core.xml import Group, RepeatedGroup, Text, Tree, text_of, tree_of, trees_of
+from swift.s3.core.xml import Group, RepeatedGroup, Text, Tree, text_of, texts, tree_of, trees_of
 
-_REDIRECT_ELEMENTS = (
-    *(Text("HostName"), Text("HttpRedirectCode"), Text("Protocol")),
-    *(Text("ReplaceKeyPrefixWith"), Text("ReplaceKeyWith")),
-)
+_REDIRECT_ELEMENTS = texts("HostName HttpRedirectCode Protocol ReplaceKeyPrefixWith ReplaceKeyWith")
 WEBSITE = Group(
     "WebsiteConfiguration",
     Group("ErrorDocument", Text("Key", required=True)),
@@ -102,16 +99,16 @@ def parse_site_document(tree: Tree) -> BucketWebsite:
         )
     index = text_of(tree_of(tree.get("IndexDocument")).get("Suffix"))
     if not index or "/" in index:
-        raise _invalid_argument("IndexDocument", index, "The IndexDocument Suffix is not well formed")
+        raise argument_error("IndexDocument", index, "The IndexDocument Suffix is not well formed")
     items = trees_of(tree_of(tree.get("RoutingRules")).get("RoutingRule"))
     if len(items) > RULES_MAX:
-        raise _invalid_request(
-            f"{len(items)} routing rules provided, the number of routing rules in a website configuration is "
-            f"limited to {RULES_MAX}."
+        raise invalid_request(
+            f"{len(items)} routing rules provided, the number of routing rules in a "
+            f"website configuration is limited to {RULES_MAX}."
         )
     error = _validate_length(text_of(tree_of(tree.get("ErrorDocument")).get("Key")))
     if "ErrorDocument" in tree and not error:
-        raise _invalid_argument("ErrorDocument", error, "The ErrorDocument Key is not well formed")
+        raise argument_error("ErrorDocument", error, "The ErrorDocument Key is not well formed")
     return BucketWebsite(_validate_length(index), error, None, tuple(map(_parse_rule, items)))
 
 
@@ -119,7 +116,7 @@ def _parse_rule(item: Tree) -> RoutingRule:
     condition, requested = tree_of(item.get("Condition")), tree_of(item.get("Redirect"))
     status = text_of(condition.get("HttpErrorCodeReturnedEquals"))
     if status and not (is_digits(status) and len(status) == 3 and status[0] in "45"):
-        raise _invalid_request(
+        raise invalid_request(
             f"The provided HTTP error code ({status[:9]}) is not valid. Valid codes are 4XX or 5XX."
         )
     if "Condition" in item and not condition:
@@ -128,11 +125,11 @@ def _parse_rule(item: Tree) -> RoutingRule:
     if not requested:
         raise S3Error("MalformedXML")
     if code and code not in _REDIRECT_CODES:
-        raise _invalid_request(
+        raise invalid_request(
             f"The provided HTTP redirect code ({code[:9]}) is not valid. Valid codes are 3XX except 300."
         )
     if "ReplaceKeyWith" in requested and "ReplaceKeyPrefixWith" in requested:
-        raise _invalid_request("You can only define ReplaceKeyPrefix or ReplaceKey but not both.")
+        raise invalid_request("You can only define ReplaceKeyPrefix or ReplaceKey but not both.")
     redirect = WebsiteRedirect(
         _parse_host(requested),
         _parse_protocol(requested),
@@ -147,35 +144,27 @@ def _parse_rule(item: Tree) -> RoutingRule:
     )
 
 
-def _invalid_request(text: str) -> S3Error:
-    return S3Error("InvalidRequest", text)
-
-
-def _invalid_argument(name: str, value: str, text: str) -> S3Error:
-    return S3Error("InvalidArgument", text, details={"ArgumentName": name, "ArgumentValue": value})
-
-
 def _validate_length(text: str) -> str:
     if len(text) > TEXT_MAX or "\x00" in text:
-        raise _invalid_request("A key is too long.")
+        raise invalid_request("A key is too long.")
     return text
 
 
 def _parse_host(tree: Tree) -> str:
     host = text_of(tree.get("HostName"))
     if len(host) > 255 or not all(c.isascii() and (c.isalnum() or c in "-._:[]") for c in host):
-        raise _invalid_request("The HostName is not valid.")
+        raise invalid_request("The HostName is not valid.")
     if "HostName" in tree and not host:
-        raise _invalid_request("The HostName is not valid.")
+        raise invalid_request("The HostName is not valid.")
     return host
 
 
 def _parse_protocol(tree: Tree) -> str:
     protocol = text_of(tree.get("Protocol"))
     if protocol not in ("", "http", "https"):
-        raise _invalid_request(
-            "Invalid protocol, protocol can be http or https. If not defined the protocol will be selected "
-            "automatically."
+        raise invalid_request(
+            "Invalid protocol, protocol can be http or https. If not defined the protocol "
+            "will be selected automatically."
         )
     return protocol
 

@@ -19,7 +19,7 @@ from swift.http.request import Request
 from swift.http.response import HTTPError, Response
 from swift.s3.core.checksums import CHECKSUM_HEADER_PREFIX, Algorithm, default_algorithm
 from swift.s3.core.claim import Claim
-from swift.s3.core.errors import RejectedBody, S3Error, error_for_status
+from swift.s3.core.errors import RejectedBody, S3Error, argument_error, error_for_status
 from swift.s3.core.metadata import STANDARD, StorageClasses
 from swift.s3.core.names import is_utf8
 from swift.s3.core.payload import S3Upload, make_upload, read_small_body, validate_no_body
@@ -203,9 +203,7 @@ def no_content(headers: HeaderMap | None = None) -> Response:
 
 def invalid_argument(name: str, value: str, text: str | None = None) -> S3Error:
     """Return a 400 error that names an argument."""
-    return S3Error(
-        "InvalidArgument", text, details={"ArgumentName": name, "ArgumentValue": utf8_value(value)}
-    )
+    return argument_error(name, utf8_value(value), text)
 
 
 def iso_time(seconds: float) -> str:

@@ -16,7 +16,8 @@ import xxhash
 
 from swift.base.crc import CRC32, CRC32C, CRC64NVME, Polynomial
 from swift.platform import fastcrc
-from swift.s3.core.errors import S3Error
+from swift.s3.core.errors import S3Error, invalid_request
+from swift.s3.core.xml import Text
 
 CHECKSUM_HEADER_PREFIX = "x-amz-checksum-"
 COMPOSITE, FULL_OBJECT = "COMPOSITE", "FULL_OBJECT"
@@ -81,10 +82,9 @@ class Algorithm:
         if (checksum_type == FULL_OBJECT and self.polynomial is None) or (
             checksum_type == COMPOSITE and self.name == "CRC64NVME"
         ):
-            raise S3Error(
-                "InvalidRequest",
-                f"The {checksum_type} checksum type cannot be used with the {self.name.lower()} checksum "
-                "algorithm.",
+            raise invalid_request(
+                f"The {checksum_type} checksum type cannot be used with the "
+                f"{self.name.lower()} checksum algorithm."
             )
 
     def combine_parts(self, parts: Sequence[tuple[bytes, int]], checksum_type: str) -> str:
@@ -123,6 +123,7 @@ ALGORITHMS: dict[str, Algorithm] = {
         Algorithm("XXHASH128", 16, xxhash.xxh3_128),
     )
 }
+CHECKSUM_ELEMENTS = tuple(Text(algorithm.element) for algorithm in ALGORITHMS.values())
 _ALGORITHM_OF_HEADER = {algorithm.header: algorithm for algorithm in ALGORITHMS.values()}
 
 
@@ -134,7 +135,7 @@ def default_algorithm() -> Algorithm | None:
 def validate_checksum_type(checksum_type: str) -> None:
     """Raise ``S3Error`` for an invalid type of a multipart object's checksum."""
     if checksum_type.upper() not in (COMPOSITE, FULL_OBJECT):
-        raise S3Error("InvalidRequest", "Value for x-amz-checksum-type header is invalid.")
+        raise invalid_request("Value for x-amz-checksum-type header is invalid.")
 
 
 _SINGLE_CHECKSUM_TEXT = "Expecting a single x-amz-checksum- header"
@@ -142,7 +143,7 @@ _SINGLE_CHECKSUM_TEXT = "Expecting a single x-amz-checksum- header"
 
 def multiple_checksums_error() -> S3Error:
     """Return the error for a request with more than one checksum."""
-    return S3Error("InvalidRequest", f"{_SINGLE_CHECKSUM_TEXT}. Multiple checksum Types are not allowed.")
+    return invalid_request(f"{_SINGLE_CHECKSUM_TEXT}. Multiple checksum Types are not allowed.")
 
 
 def encode_checksum(digest: bytes) -> str:
@@ -164,10 +165,9 @@ def find_algorithm(name: str) -> Algorithm:
     """Return an algorithm by its name in any case; raise ``S3Error``."""
     found = ALGORITHMS.get(name.upper())
     if found is None:
-        raise S3Error(
-            "InvalidRequest",
-            "Checksum algorithm provided is unsupported. Please try again with any of the valid types: "
-            f"[{', '.join(sorted(ALGORITHMS))}]",
+        raise invalid_request(
+            "Checksum algorithm provided is unsupported. Please try again with any of the "
+            f"valid types: [{', '.join(sorted(ALGORITHMS))}]"
         )
     return found
 
@@ -191,7 +191,7 @@ def parse_checksum_trailer(headers: Mapping[str, str]) -> str:
     if names == [""] and "," not in headers.get("x-amz-trailer", ""):
         return ""
     if any(name not in _ALGORITHM_OF_HEADER for name in names):
-        raise S3Error("InvalidRequest", "The value specified in the x-amz-trailer header is not supported")
+        raise invalid_request("The value specified in the x-amz-trailer header is not supported")
     if len(names) > 1:
         raise multiple_checksums_error()
     return names[0]
@@ -211,27 +211,24 @@ def parse_declared_checksum(headers: Mapping[str, str], *, of_body: bool = True)
     ]
     trailer = parse_checksum_trailer(headers) if of_body else ""
     if unknown:
-        raise S3Error(
-            "InvalidRequest", "The algorithm type you specified in x-amz-checksum- header is invalid."
-        )
+        raise invalid_request("The algorithm type you specified in x-amz-checksum- header is invalid.")
     if len(given) > 1:
         raise multiple_checksums_error()
     if given and trailer:
-        raise S3Error("InvalidRequest", _SINGLE_CHECKSUM_TEXT)
+        raise invalid_request(_SINGLE_CHECKSUM_TEXT)
     if trailer:
         _validate_algorithm_name(headers, _ALGORITHM_OF_HEADER[trailer])
         return DeclaredChecksum(_ALGORITHM_OF_HEADER[trailer], None)
     if given:
         algorithm, text = _ALGORITHM_OF_HEADER[given[0]], headers[given[0]].strip()
         if decode_checksum(algorithm, text) is None:
-            raise S3Error("InvalidRequest", f"Value for {given[0]} header is invalid.")
+            raise invalid_request(f"Value for {given[0]} header is invalid.")
         _validate_algorithm_name(headers, algorithm)
         return DeclaredChecksum(algorithm, text)
     if of_body and "x-amz-sdk-checksum-algorithm" in headers:
-        raise S3Error(
-            "InvalidRequest",
-            "x-amz-sdk-checksum-algorithm specified, but no corresponding x-amz-checksum-* or x-amz-trailer "
-            "headers were found.",
+        raise invalid_request(
+            "x-amz-sdk-checksum-algorithm specified, but no corresponding "
+            "x-amz-checksum-* or x-amz-trailer headers were found."
         )
     return None
 
@@ -240,4 +237,4 @@ def _validate_algorithm_name(headers: Mapping[str, str], algorithm: Algorithm) -
     """Raise ``S3Error`` if the SDK header names another algorithm than the checksum has."""
     named = headers.get("x-amz-sdk-checksum-algorithm", "")
     if named and named.upper() != algorithm.name:
-        raise S3Error("InvalidRequest", "Value for x-amz-sdk-checksum-algorithm header is invalid.")
+        raise invalid_request("Value for x-amz-sdk-checksum-algorithm header is invalid.")

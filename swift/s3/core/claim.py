@@ -17,7 +17,7 @@ from time import gmtime, strftime
 
 from swift.http.headers import has_control_characters, lower_name, utf8_value
 from swift.http.request import Request
-from swift.s3.core.errors import S3Error
+from swift.s3.core.errors import S3Error, argument_error
 from swift.s3.core.router import PRESIGNED_HEADERS
 
 _match_amz_date = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z", re.ASCII).fullmatch
@@ -277,13 +277,9 @@ def validate_content_sha256(value: str, *, may_be_any: bool = False) -> str:
         return value
     if value in _ASYMMETRIC_STREAMS:
         raise S3Error("NotImplemented", f"{value} is not implemented.")
-    raise S3Error(
-        "InvalidArgument",
-        "x-amz-content-sha256 must be UNSIGNED-PAYLOAD, STREAMING-UNSIGNED-PAYLOAD-TRAILER, "
-        "STREAMING-AWS4-HMAC-SHA256-PAYLOAD, STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER or a valid sha256 "
-        "value.",
-        details={"ArgumentName": "x-amz-content-sha256", "ArgumentValue": value},
-    )
+    known = f"{UNSIGNED_PAYLOAD}, {UNSIGNED_TRAILER}, {SIGNED_CHUNKS}, {SIGNED_CHUNKS_TRAILER}"
+    text = f"x-amz-content-sha256 must be {known} or a valid sha256 value."
+    raise argument_error("x-amz-content-sha256", value, text)
 
 
 def validate_access_key(key: str) -> None:

@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from swift.http import fields
 from swift.http.headers import HeaderMap
-from swift.s3.core.errors import S3Error
+from swift.s3.core.errors import S3Error, invalid_request
 
 T = TypeVar("T")
 
@@ -123,7 +123,7 @@ def rules_codec(name: str) -> ConfigurationCodec:
     """Return the codec of rules in JSON: ``<prefix><name>-0`` … ``-7``."""
     headers = [f"{fields.SYSMETA_S3_BUCKET}{name}-{number}" for number in range(8)]
     text = "This takes more room than the metadata of a bucket has."
-    return ConfigurationCodec(name, headers, 4000, 4 << 20, S3Error("InvalidRequest", text))
+    return ConfigurationCodec(name, headers, 4000, 4 << 20, invalid_request(text))
 
 
 POLICY = _document_codec("policy", fields.SYSMETA_S3_BUCKET_POLICY)

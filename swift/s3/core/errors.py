@@ -159,6 +159,16 @@ class S3Error(SwiftError):
         return ".".join(filter(None, (str(self.status), self.code, self.reason)))
 
 
+def argument_error(name: str, value: str, text: str | None = None) -> S3Error:
+    """Return the 400 error for an argument; ``value`` is text, not the Latin-1 view of a header."""
+    return S3Error("InvalidArgument", text, details={"ArgumentName": name, "ArgumentValue": value})
+
+
+def invalid_request(text: str) -> S3Error:
+    """Return the 400 error for a request that contradicts itself or a limit."""
+    return S3Error("InvalidRequest", text)
+
+
 class RejectedBody(BodyError):
     """A body that violates the declarations of its headers; ``s3_error`` is the response."""
 

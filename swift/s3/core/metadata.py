@@ -17,7 +17,7 @@ from swift.http.conditional import parse_http_date
 from swift.http.headers import HeaderMap, has_control_characters, utf8_value
 from swift.middleware.versioned_writes.names import ARCHIVED_NULL
 from swift.policy.policy import Policies
-from swift.s3.core.errors import S3Error
+from swift.s3.core.errors import S3Error, invalid_request
 from swift.s3.core.tags import decode_tags
 
 #: The default storage class.
@@ -103,14 +103,8 @@ def parse_storage_classes(options: Sequence[str], policies: Policies) -> Storage
 
 _S3_META_PREFIX, _SWIFT_META_PREFIX = "x-amz-meta-", "x-object-meta-"
 #: Stored and returned under the same name.
-_STANDARD_HEADERS = (
-    "cache-control",
-    "content-disposition",
-    "content-encoding",
-    "content-language",
-    "expires",
-    "x-robots-tag",
-)
+CONTENT_HEADERS = ("cache-control", "content-disposition", "content-encoding", "content-language", "expires")
+_STANDARD_HEADERS = (*CONTENT_HEADERS, "x-robots-tag")
 _is_single_range = re.compile(r"bytes=(\d+-\d*|-\d+)", re.ASCII | re.IGNORECASE).fullmatch
 #: Characters of names that are signed but, as in OpenStack Swift, not stored.
 _UNSTORED_CHARACTERS = frozenset((*' "),/;<=>?@[\\]{}\x7f', *map(chr, range(32))))
@@ -150,7 +144,7 @@ def to_swift_headers(headers: HeaderMap) -> HeaderMap:
         if name.startswith(_S3_META_PREFIX):
             key = name[len(_S3_META_PREFIX) :]
             if not key:
-                raise S3Error("InvalidRequest", "Metadata name cannot be empty")
+                raise invalid_request("Metadata name cannot be empty")
             if not _UNSTORED_CHARACTERS & set(key):
                 found[_SWIFT_META_PREFIX + key.replace("_", "=5f")] = value
         elif name in _STANDARD_HEADERS:

@@ -11,7 +11,7 @@ from base64 import b64decode
 from hashlib import md5, sha256
 
 from swift.base.digits import is_digits
-from swift.http.body import BytesBody, RequestBody
+from swift.http.body import BytesBody, RequestBody, length_header
 from swift.http.headers import HeaderMap
 from swift.http.transform import WrappedRequestBody
 from swift.s3.core.checksums import (
@@ -24,7 +24,7 @@ from swift.s3.core.checksums import (
 )
 from swift.s3.core.chunked import ChunkedPayload
 from swift.s3.core.claim import STREAMING_PREFIX, UNSIGNED_PAYLOAD, Claim, is_sha256
-from swift.s3.core.errors import RejectedBody, S3Error
+from swift.s3.core.errors import RejectedBody, S3Error, argument_error, invalid_request
 
 _READ_BYTES = 65536
 #: A body up to this size is read first if its checksum can then be sent with the headers.
@@ -125,7 +125,7 @@ class VerifiedBody(WrappedRequestBody):
                 raise RejectedBody(S3Error("MalformedTrailerError"))
             if decode_checksum(declared.algorithm, expected.strip()) is None:
                 text = f"Value for {name} trailing header is invalid."
-                raise RejectedBody(S3Error("InvalidRequest", text))
+                raise RejectedBody(invalid_request(text))
         if expected and expected != self.checksum:
             text = f"The {declared.algorithm.name} you specified did not match the calculated checksum."
             raise RejectedBody(S3Error("BadDigest", text))
@@ -195,10 +195,9 @@ def make_upload(
     """
     declared = parse_declared_checksum(headers)
     if requested is not None and declared is not None and declared.algorithm is not requested:
-        raise S3Error(
-            "InvalidRequest",
-            f"Checksum Type mismatch occurred, expected checksum Type: {requested.name}, actual checksum "
-            f"Type: {declared.algorithm.name}",
+        raise invalid_request(
+            f"Checksum Type mismatch occurred, expected checksum Type: {requested.name}, "
+            f"actual checksum Type: {declared.algorithm.name}"
         )
     body, sent = source, {}
     if claim.content_sha256.startswith(STREAMING_PREFIX):
@@ -224,10 +223,7 @@ def make_upload(
     etag = parse_content_md5(headers)
     if digest is not None or declared is not None:
         body = VerifiedBody(body, digest, declared, etag)
-    if body.length is None:
-        sent["transfer-encoding"] = "chunked"
-    else:
-        sent["content-length"] = str(body.length)
+    sent.update(length_header(body))
     if etag is not None:
         sent["etag"] = etag
     if stored is not declared and stored is not None and isinstance(body, VerifiedBody):
@@ -269,8 +265,7 @@ def parse_decoded_length(headers: HeaderMap) -> int:
     """Return the size of the content of an aws-chunked body; raise ``S3Error``."""
     text = headers.get("x-amz-decoded-content-length", "")
     if is_digits(text.removeprefix("-")) and text.startswith("-"):
-        details = {"ArgumentName": "x-amz-decoded-content-length", "ArgumentValue": text}
-        raise S3Error("InvalidArgument", details=details)
+        raise argument_error("x-amz-decoded-content-length", text)
     if not is_digits(text):
         raise S3Error("MissingContentLength")
     if len(text) > 15:

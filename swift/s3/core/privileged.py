@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import Unpack
 from urllib.parse import quote
 
 from swift.base.entity import EntityPath
 from swift.gateway.internal_client import InternalClient
-from swift.gateway.subrequest import drained, make_subrequest, open_response, preauthorise
+from swift.gateway.subrequest import RequestContent, drained, make_subrequest, open_response, preauthorise
 from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
@@ -26,34 +27,19 @@ class PrivilegedRequests:
         self._forward = forward
         self._request = request
 
-    def _subrequest(
-        self,
-        method: str,
-        path: EntityPath,
-        headers: HeaderMap | None = None,
-        body: bytes = b"",
-        *,
-        query: str = "",
-    ) -> Request:
-        where, sent = "/v1" + path.quoted, {"content-length": str(len(body)), **(headers or {})}
-        sub = make_subrequest(
-            self._request, method, where, headers=sent, body=body, query=query, source=SWIFT_SOURCE
-        )
+    def _subrequest(self, method: str, path: EntityPath, **content: Unpack[RequestContent]) -> Request:
+        sub = make_subrequest(self._request, method, "/v1" + path.quoted, source=SWIFT_SOURCE, **content)
+        sub.headers.setdefault("content-length", str(sub.body.length))
         sub.headers.pop("origin", None)
         sub.env[environkeys.ACCESS_LOG_MADE] = True
         return preauthorise(sub)
 
     def send_change(
-        self,
-        method: str,
-        path: EntityPath,
-        headers: HeaderMap | None = None,
-        *,
-        accept: tuple[int, ...] = (),
+        self, method: str, path: EntityPath, headers: HeaderMap | None = None, *, accept: tuple[int, ...] = ()
     ) -> None:
         """Send a change of internal accounts and containers; raise ``S3Error`` if it fails."""
         sent = {**(headers or {}), fields.BACKEND_ALLOW_RESERVED_NAMES: "true"}
-        response = drained(self._forward(self._subrequest(method, path, sent)))
+        response = drained(self._forward(self._subrequest(method, path, headers=sent)))
         if not response.is_success and response.status not in accept:
             raise S3Error("AccessDenied" if response.status == 403 else "ServiceUnavailable")
 
@@ -100,5 +86,5 @@ class PrivilegedRequests:
             raise S3Error("ServiceUnavailable")
 
     def _put(self, path: EntityPath, content: bytes) -> int:
-        sub = self._subrequest("PUT", path, {"content-type": "application/json"}, content)
+        sub = self._subrequest("PUT", path, headers={"content-type": "application/json"}, body=content)
         return drained(self._forward(sub)).status

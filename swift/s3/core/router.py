@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from swift.s3.core.errors import S3Error
+from swift.s3.core.errors import S3Error, argument_error, invalid_request
 
 
 class PathLevel(Enum):
@@ -259,11 +259,10 @@ def _find_operation(
         if is_selected and (not operation.header or operation.header in headers):
             return operation
     if selectors == {"partNumber"} and level is _OBJECT and method == "PUT":
-        details = {"ArgumentName": "ResourceType", "ArgumentValue": "partNumber"}
-        raise S3Error("InvalidArgument", "Unexpected query string parameter", details=details)
+        raise argument_error("ResourceType", "partNumber", "Unexpected query string parameter")
     if level is _OBJECT and method == "GET" and selectors == {"uploads"}:
         text = "Key is not expected for the GET method ?uploads subresource"
-        raise S3Error("InvalidRequest", text)
+        raise invalid_request(text)
     if selectors:
         # The sub-resource may exist with another method; both errors are safe.
         others = {o.method for o in OPERATIONS.values() if o.level is level and o.selectors == selectors}

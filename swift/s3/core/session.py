@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import Unpack
 
+from swift.base.documents import JsonObject
 from swift.base.entity import RESERVED, Entity, EntityPath
 from swift.gateway.info import ContainerInfo, container_info
-from swift.gateway.subrequest import drained, make_subrequest, open_response
+from swift.gateway.subrequest import RequestContent, drained, make_subrequest, open_response
 from swift.gateway.writing import NOT_STORED, WriteNotStored, forward_write
 from swift.http import environkeys, fields
 from swift.http.acl import remove_referrer_rules
 from swift.http.authdetails import AuthDetails
-from swift.http.body import RequestBody
 from swift.http.headers import HeaderMap, with_prefix
 from swift.http.request import Request
 from swift.http.response import Response, error_response
@@ -143,25 +145,17 @@ class Session:
     # requests
 
     def subrequest(
-        self,
-        method: str,
-        bucket: str = "",
-        key: str = "",
-        *,
-        headers: HeaderMap | None = None,
-        body: RequestBody | bytes = b"",
-        query: str = "",
+        self, method: str, bucket: str = "", key: str = "", **content: Unpack[RequestContent]
     ) -> Request:
         """Return a request for the account, or for a container or object of it."""
-        sub = make_subrequest(
-            self.request, method, "/v1", headers=headers, body=body, query=query, source=SWIFT_SOURCE
-        )
+        body = content.get("body", b"")
+        sub = make_subrequest(self.request, method, "/v1", source=SWIFT_SOURCE, **content)
         account, *rest = filter(None, (self.account or self.claim.access_key, bucket, key))
         sub.set_entity(Entity("v1", EntityPath(account, *rest)))
         sub.remote_addr = self.request.remote_addr
         if isinstance(body, bytes) and method in ("PUT", "POST"):
             sub.headers["content-length"] = str(len(body))
-        if _NULL_VERSION in query:
+        if _NULL_VERSION in content.get("query", ""):
             sub.headers[fields.BACKEND_FIND_ARCHIVED_NULL] = "true"
         env = sub.env
         if not self.settings.force_swift_request_proxy_log:
@@ -195,25 +189,26 @@ class Session:
 
     @contextmanager
     def open_response(
-        self,
-        method: str,
-        bucket: str = "",
-        key: str = "",
-        *,
-        headers: HeaderMap | None = None,
-        body: RequestBody | bytes = b"",
-        query: str = "",
+        self, method: str, bucket: str = "", key: str = "", **content: Unpack[RequestContent]
     ) -> Iterator[Response]:
         """Send a request and yield its response for the time of a block; raise like ``send``."""
-        sub = self.subrequest(method, bucket, key, headers=headers, body=body, query=query)
-        with open_response(self.send, sub) as response:
+        with open_response(self.send, self.subrequest(method, bucket, key, **content)) as response:
             yield response
 
-    def head(
-        self, bucket: str = "", key: str = "", *, headers: HeaderMap | None = None, query: str = ""
-    ) -> Response:
+    def read_rows(
+        self, bucket: str = "", key: str = "", **content: Unpack[RequestContent]
+    ) -> tuple[Response, list[JsonObject]]:
+        """Return the response to a GET, and the JSON list in it, empty without one; raise like ``send``."""
+        with self.open_response("GET", bucket, key, **content) as response:
+            return response, json.loads(response.read_body()) if response.status == 200 else []
+
+    def read_manifest(self, bucket: str, key: str, query: str = "") -> tuple[Response, list[JsonObject]]:
+        """Return the response for a large object's manifest, and its entries; ``query`` selects a version."""
+        return self.read_rows(bucket, key, query=f"{query}&multipart-manifest=get".lstrip("&"))
+
+    def head(self, bucket: str = "", key: str = "", **content: Unpack[RequestContent]) -> Response:
         """Return the response to a HEAD request; raise like ``send``."""
-        return drained(self.send(self.subrequest("HEAD", bucket, key, headers=headers, query=query)))
+        return drained(self.send(self.subrequest("HEAD", bucket, key, **content)))
 
     def bucket_headers(self, bucket: str) -> HeaderMap:
         """Return the headers of a bucket; raise ``S3Error`` if it does not exist."""
@@ -228,23 +223,11 @@ class Session:
             if not response.is_success and response.status != 404:
                 raise error_for_status(response.status)
 
-    def require_success(
-        self,
-        method: str,
-        bucket: str,
-        key: str = "",
-        *,
-        headers: HeaderMap | None = None,
-        body: RequestBody | bytes = b"",
-        query: str = "",
-        missing: str = "NoSuchBucket",
-        conflict: str = "ServiceUnavailable",
-    ) -> Response:
+    def require_success(self, method: str, bucket: str, **content: Unpack[RequestContent]) -> Response:
         """Return the response without its body; raise ``S3Error`` unless it is a success."""
-        sub = self.subrequest(method, bucket, key, headers=headers, body=body, query=query)
-        response = drained(self.send(sub))
+        response = drained(self.send(self.subrequest(method, bucket, **content)))
         if not response.is_success:
-            raise error_for_status(response.status, missing=missing, conflict=conflict)
+            raise error_for_status(response.status, missing="NoSuchBucket")
         return response
 
     # authorization callbacks

@@ -9,7 +9,7 @@ from base64 import b85decode, b85encode
 from collections.abc import Mapping, Sequence
 from urllib.parse import parse_qsl, quote, unquote
 
-from swift.s3.core.errors import S3Error
+from swift.s3.core.errors import S3Error, argument_error
 from swift.s3.core.xml import Group, RepeatedGroup, Text, Tree, Value, tree_of, trees_of
 
 TAGGING = Group(
@@ -66,11 +66,11 @@ def parse_tags_header(text: str, most: int = OBJECT_TAGS_MAX) -> Tags:
 
 
 def _invalid_header(text: str) -> S3Error:
-    return S3Error(
-        "InvalidArgument",
+    return argument_error(
+        "x-amz-tagging",
+        text,
         "The header 'x-amz-tagging' shall be encoded as UTF-8 then URLEncoded URL query parameters without "
         "tag name duplicates.",
-        details={"ArgumentName": "x-amz-tagging", "ArgumentValue": text},
     )
 
 

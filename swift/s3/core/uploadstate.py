@@ -11,23 +11,26 @@ import json
 import random
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import unhexlify
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from hashlib import md5
-from typing import NamedTuple, Protocol
+from itertools import chain
+from typing import NamedTuple, Protocol, TypedDict, Unpack
 from urllib.parse import quote
 from uuid import uuid4
 
 from swift import green
 from swift.base.digits import is_digits
+from swift.base.documents import JsonObject
+from swift.base.pages import follow_pages
 from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.response import HTTPError
 from swift.s3.core.call import Call
 from swift.s3.core.checksums import ALGORITHMS, Algorithm
-from swift.s3.core.errors import S3Error, error_for_status
+from swift.s3.core.errors import S3Error, argument_error, error_for_status
 from swift.s3.core.metadata import EMPTY_MD5, metadata_for_put, row_parameters
 from swift.s3.core.names import KEY_BYTES_MAX, segments_container
 from swift.s3.core.session import Session
@@ -82,11 +85,8 @@ def parse_part_number(call: Call) -> int:
     """Return the part number of a request; raise ``S3Error``."""
     text, most = call.params["partNumber"], call.settings.max_upload_part_num
     if not is_digits(text) or len(text) > 9 or not 1 <= int(text) <= most:
-        raise S3Error(
-            "InvalidArgument",
-            f"Part number must be an integer between 1 and {most}, inclusive",
-            details={"ArgumentName": "partNumber", "ArgumentValue": text},
-        )
+        reason = f"Part number must be an integer between 1 and {most}, inclusive"
+        raise argument_error("partNumber", text, reason)
     return int(text)
 
 
@@ -124,7 +124,7 @@ def list_segments(
     marker: str = "",
     limit: int = 0,
     only_markers: bool = False,
-) -> list[dict[str, object]]:
+) -> list[JsonObject]:
     """Return rows of a container; none if it does not exist; raise ``S3Error``.
 
     With ``only_markers`` our container servers omit parts; those of OpenStack Swift do not.
@@ -135,12 +135,20 @@ def list_segments(
     for name, value in requested.items():
         if value:
             query += f"&{name}={quote(value, safe='', errors='surrogateescape')}"
-    with call.session.open_response("GET", container, headers=headers, query=query) as response:
-        if response.status == 404:
-            return []
-        if not response.is_success:
-            raise error_for_status(response.status)
-        return list(json.loads(response.read_body())) if response.status == 200 else []
+    response, rows = call.session.read_rows(container, headers=headers, query=query)
+    if not response.is_success and response.status != 404:
+        raise error_for_status(response.status)
+    return rows
+
+
+def all_segments(call: Call, container: str, prefix: str = "") -> Iterator[JsonObject]:
+    """Yield all rows of a container whose names begin with a prefix; raise ``S3Error``."""
+    pages = follow_pages(
+        lambda marker: list_segments(call, container, prefix=prefix, marker=marker),
+        "",
+        lambda row: str(row["name"]),
+    )
+    return chain.from_iterable(pages)
 
 
 def multipart_etag(etags: Sequence[str]) -> str:
@@ -191,18 +199,19 @@ class ObjectResponse(NamedTuple):
         return self.status // 100 == 2
 
 
+class ObjectContent(TypedDict, total=False):
+    """Headers, body and query of a request for an object."""
+
+    headers: HeaderMap
+    body: bytes
+    query: str
+
+
 class ObjectClient(Protocol):
     """Requests for the objects of one account; implementations may raise their own errors for 5xx."""
 
     def request(
-        self,
-        method: str,
-        container: str,
-        name: str,
-        headers: HeaderMap | None = None,
-        body: bytes = b"",
-        *,
-        query: str = "",
+        self, method: str, container: str, name: str, **content: Unpack[ObjectContent]
     ) -> ObjectResponse:
         """Return the response."""
 
@@ -346,7 +355,7 @@ def read_state(
     ``is_newest`` reads all nodes; one is enough if the state is read again later.
     """
     headers: HeaderMap = {"x-newest": "true"} if is_newest else {}
-    answer = objects.request("GET", segments_container(bucket), marker_name(key, upload_id), headers)
+    answer = objects.request("GET", segments_container(bucket), marker_name(key, upload_id), headers=headers)
     if answer.status == 404:
         return None
     if not answer.is_success:
@@ -369,7 +378,7 @@ def swap_record(
             f"{digest}{row_parameters(storage_class=storage_class)}"
         )
     name = marker_name(state.key, state.id)
-    answer = objects.request("PUT", segments_container(state.bucket), name, headers, body)
+    answer = objects.request("PUT", segments_container(state.bucket), name, headers=headers, body=body)
     return SwapOutcome.UNKNOWN if answer.status == 503 else _swap_outcome(answer)
 
 
@@ -377,7 +386,7 @@ def end_upload(objects: ObjectClient, state: UploadState) -> SwapOutcome:
     """Delete the marker of an upload if it is unchanged; raise ``StateUnavailable``."""
     name = marker_name(state.key, state.id)
     return _swap_outcome(
-        objects.request("DELETE", segments_container(state.bucket), name, _unchanged_condition(state))
+        objects.request("DELETE", segments_container(state.bucket), name, headers=_unchanged_condition(state))
     )
 
 
@@ -469,7 +478,7 @@ def read_decision_status(objects: ObjectClient, state: UploadState, now_s: float
     """Return the status of a decision's object; raise ``StateUnavailable``."""
     decision = state.record.decision
     assert decision is not None, "only a decision is repeated"
-    found = objects.request("HEAD", state.bucket, state.key, {"x-newest": "true"})
+    found = objects.request("HEAD", state.bucket, state.key, headers={"x-newest": "true"})
     if not found.is_success and found.status != 404:
         raise StateUnavailable(found.status)
     if found.is_success and found.headers.get(fields.SYSMETA_S3_UPLOAD_ID) == state.id:
@@ -484,7 +493,7 @@ def read_decision_status(objects: ObjectClient, state: UploadState, now_s: float
 
 def newest_timestamp(objects: ObjectClient, bucket: str, key: str) -> Timestamp:
     """Return the timestamp of an object's newest state, deletions included; raise ``StateUnavailable``."""
-    found = objects.request("HEAD", bucket, key, {"x-newest": "true"}, query="symlink=get")
+    found = objects.request("HEAD", bucket, key, headers={"x-newest": "true"}, query="symlink=get")
     if not found.is_success and found.status != 404:
         raise StateUnavailable(found.status)
     stamps = [Timestamp(0)]
@@ -509,22 +518,14 @@ class CallerObjectClient:
         self._session = session
 
     def request(
-        self,
-        method: str,
-        container: str,
-        name: str,
-        headers: HeaderMap | None = None,
-        body: bytes = b"",
-        *,
-        query: str = "",
+        self, method: str, container: str, name: str, **content: Unpack[ObjectContent]
     ) -> ObjectResponse:
         """Return the response; raise ``S3Error``."""
-        asked = self._session.open_response(method, container, name, headers=headers, body=body, query=query)
-        with asked as response:
+        with self._session.open_response(method, container, name, **content) as response:
             if not response.is_success and response.status not in _EXPECTED_STATUSES:
                 raise error_for_status(response.status)
-            content = response.read_body() if method == "GET" and response.is_success else b""
-            return ObjectResponse(response.status, response.headers, content)
+            body = response.read_body() if method == "GET" and response.is_success else b""
+            return ObjectResponse(response.status, response.headers, body)
 
 
 def read_upload_state(call: Call, upload_id: str, *, is_newest: bool = True) -> UploadState | None:

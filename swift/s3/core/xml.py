@@ -61,6 +61,11 @@ def Text(name: str, *, required: bool = False) -> Element:  # noqa: N802
     return Element(name, required=required)
 
 
+def texts(names: str) -> tuple[Element, ...]:
+    """Return the schemas of elements with text; their names have blanks between them."""
+    return tuple(map(Text, names.split()))
+
+
 def RepeatedText(name: str, *, required: bool = False) -> Element:  # noqa: N802
     """Return the schema of an element with text that may occur several times."""
     return Element(name, required=required, is_repeated=True)

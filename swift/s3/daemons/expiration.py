@@ -292,5 +292,5 @@ class CompletionRecovery:
         headers = {**decision.headers, "x-timestamp": decision.at}
         body = json.dumps(manifest).encode()
         query = "multipart-manifest=put"
-        answer = objects.request("PUT", state.bucket, state.key, headers, body, query=query)
+        answer = objects.request("PUT", state.bucket, state.key, headers=headers, body=body, query=query)
         return not is_definite_failure(answer.status) and answer.status < 500

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import chain, pairwise
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 from swift.base.documents import JsonObject
 from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
 from swift.gateway.internal_client import InternalClient
-from swift.http.headers import HeaderMap
 from swift.s3.api.partreferences import row_timestamp
 from swift.s3.config.lifecyclerules import (
     LifecycleRule,
@@ -28,7 +27,7 @@ from swift.s3.config.lifecyclerules import (
 )
 from swift.s3.core.metadata import DELETE_MARKER_TYPE, row_storage_class
 from swift.s3.core.names import REGISTRY_ACCOUNT, REGISTRY_CONTAINER, registry_path, segments_container
-from swift.s3.core.uploadstate import ObjectResponse, marker_name, part_number_of_name
+from swift.s3.core.uploadstate import ObjectContent, ObjectResponse, marker_name, part_number_of_name
 
 
 class RegisteredBucket(NamedTuple):
@@ -76,20 +75,14 @@ class DaemonObjectClient:
         self._account = account
 
     def request(
-        self,
-        method: str,
-        container: str,
-        name: str,
-        headers: HeaderMap | None = None,
-        body: bytes = b"",
-        *,
-        query: str = "",
+        self, method: str, container: str, name: str, **content: Unpack[ObjectContent]
     ) -> ObjectResponse:
         """Return the response; raise ``UnexpectedResponse``."""
-        path = EntityPath(self._account, container, name)
-        with self._client.request(method, path, headers, body, query=query, accept=(2, 4, 501)) as response:
-            content = response.read_body() if method == "GET" and response.is_success else b""
-            return ObjectResponse(response.status, response.headers, content)
+        path, headers = EntityPath(self._account, container, name), content.get("headers")
+        sent, query = content.get("body", b""), content.get("query", "")
+        with self._client.request(method, path, headers, sent, query=query, accept=(2, 4, 501)) as response:
+            body = response.read_body() if method == "GET" and response.is_success else b""
+            return ObjectResponse(response.status, response.headers, body)
 
 
 def remove_parts(

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from swift.http.headers import HeaderMap, utf8_value, wire_value
-from swift.s3.core.errors import S3Error
+from swift.s3.core.errors import S3Error, argument_error, invalid_request
 from swift.s3.core.xml import (
     Group,
     RepeatedGroup,
@@ -157,7 +157,7 @@ def canned_acl(name: str, owner: str, bucket_owner: str) -> Acl:
 
 def _unknown_canned_acl(name: str) -> S3Error:
     text = f"The canned ACL '{name}' is not supported. Supported are: {', '.join(CANNED_ACLS)}."
-    return S3Error("InvalidArgument", text, details={"ArgumentName": "x-amz-acl", "ArgumentValue": name})
+    return argument_error("x-amz-acl", name, text)
 
 
 _GRANT_HEADERS = {
@@ -186,7 +186,7 @@ def parse_acl_headers(headers: Mapping[str, str], owner: str, bucket_owner: str)
     granted = [(name, permission) for name, permission in _GRANT_HEADERS.items() if name in headers]
     canned = headers.get("x-amz-acl")
     if canned is not None and granted:
-        raise S3Error("InvalidRequest", "Specifying both Canned ACLs and Header Grants is not allowed")
+        raise invalid_request("Specifying both Canned ACLs and Header Grants is not allowed")
     if canned is not None:
         return canned_acl(canned, owner, bucket_owner)
     if not granted:
@@ -204,21 +204,13 @@ def parse_acl_headers(headers: Mapping[str, str], owner: str, bucket_owner: str)
 def _parse_grantee(kind: str, value: str, header: str) -> str:
     if kind == "uri":
         if value not in _GROUP_OF_URI:
-            raise S3Error(
-                "InvalidArgument",
-                "Invalid group uri",
-                details={"ArgumentName": header, "ArgumentValue": value},
-            )
+            raise argument_error(header, value, "Invalid group uri")
         return _GROUP_OF_URI[value]
     if kind == "id" and value:
         return _validate_user(value, header)
     if kind == "emailAddress":
         raise S3Error("NotImplemented", "Grants to an e-mail address are not implemented.")
-    raise S3Error(
-        "InvalidArgument",
-        "Argument format not recognized",
-        details={"ArgumentName": header, "ArgumentValue": value},
-    )
+    raise argument_error(header, value, "Argument format not recognized")
 
 
 def _validate_user(name: str, argument: str) -> str:
@@ -227,8 +219,7 @@ def _validate_user(name: str, argument: str) -> str:
     Without ``s3_acl`` grantees become elements of a container's ACL, where ``.r:*`` is the public.
     """
     if name in GROUP_URIS or name in ("*", "*:*") or name.startswith(".") or "," in name:
-        details = {"ArgumentName": argument, "ArgumentValue": name}
-        raise S3Error("InvalidArgument", "Invalid id", details=details)
+        raise argument_error(argument, name, "Invalid id")
     return name
 
 
@@ -251,9 +242,7 @@ def _parse_grant(item: Tree) -> Grant:
     if kind == "Group":
         uri = text_of(grantee.get("URI"))
         if uri not in _GROUP_OF_URI:
-            raise S3Error(
-                "InvalidArgument", "Invalid group uri", details={"ArgumentName": "uri", "ArgumentValue": uri}
-            )
+            raise argument_error("uri", uri, "Invalid group uri")
         return Grant(_GROUP_OF_URI[uri], permission)
     if kind == "CanonicalUser" and text_of(grantee.get("ID")):
         return Grant(_validate_user(text_of(grantee.get("ID")), "CanonicalUser/ID"), permission)

@@ -9,11 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
+from typing import Unpack
 
 from swift.base.calls import Attempt, Run
 from swift.base.timestamp import Timestamp
 from swift.policy.policy import Policy
-from swift.store.api import Capabilities, ObjectKey, ObjectState, ReadOptions, StoredObject
+from swift.store.api import (
+    Capabilities,
+    EditOptions,
+    HashesOptions,
+    ObjectKey,
+    ObjectState,
+    ReadOptions,
+    StoredObject,
+)
 from swift.store.asyncpending import FileUpdates
 from swift.store.calls import Effort
 from swift.store.core import EngineCore
@@ -193,22 +202,14 @@ class PackedStore:
 
     # --- changing ------------------------------------------------------------------------------------
 
-    def edit(
-        self,
-        key: ObjectKey,
-        options: ReadOptions,
-        *,
-        create: bool,
-        is_new: bool = False,
-        next_part_power: int | None = None,
-    ) -> FiledEdit:
+    def edit(self, key: ObjectKey, options: ReadOptions, **how: Unpack[EditOptions]) -> FiledEdit:
         """Lock an object; a look costs so little that nothing is guessed."""
         place = self.devices.place(key)
 
         def load(entries: list[Entry]) -> PackedLoaded:
             return self.devices.load(place, options, entries, open_data=False, is_held=True)
 
-        return FiledEdit(place, load, partitions_of(place, next_part_power))
+        return FiledEdit(place, load, partitions_of(place, how.get("next_part_power")))
 
     def relink(self, key: ObjectKey, partition: str) -> None:
         place = self.devices.place(key)
@@ -223,13 +224,7 @@ class PackedStore:
     # --- partitions ----------------------------------------------------------------------------------
 
     def hashes(
-        self,
-        device: str,
-        partition: str,
-        policy: Policy,
-        *,
-        recalculate: Iterable[str] = (),
-        list_suffixes: bool = False,
+        self, device: str, partition: str, policy: Policy, **_how: Unpack[HashesOptions]
     ) -> dict[str, SuffixHash]:
         """See ``ObjectStore``: always computed from the index, so nothing is dirty."""
         return self.devices.partitions(device).hashes(int(partition), policy)

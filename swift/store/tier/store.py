@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from hashlib import md5
+from typing import Unpack
 
 from swift.policy.policy import Policy
 from swift.store.api import (
     LIVE,
     Found,
+    HashesOptions,
     Location,
     Maintenance,
     ObjectKey,
@@ -286,19 +288,16 @@ class TierStore(ForwardingStore):
     # --- partitions ----------------------------------------------------------------------------------
 
     def hashes(
-        self,
-        device: str,
-        partition: str,
-        policy: Policy,
-        *,
-        recalculate: Iterable[str] = (),
-        list_suffixes: bool = False,
+        self, device: str, partition: str, policy: Policy, **how: Unpack[HashesOptions]
     ) -> Mapping[str, object]:
         """See ``ObjectStore``. A request to recalculate suffixes bypasses the cached hashes."""
         device_path = self.core.devices.path(device)
         directory = partition_dir(device_path, policy, partition)
         path = path_of(device_path, directory)
-        wanted = [suffix for suffix in recalculate if is_suffix(suffix)]
+        wanted, list_suffixes = (
+            [*filter(is_suffix, how.get("recalculate", ()))],
+            how.get("list_suffixes", False),
+        )
         if wanted:
             self.tier.forget(device_path, [f"{directory}/{suffix}" for suffix in wanted])
         known = None if wanted else self._hashes.find(device_path, path)
