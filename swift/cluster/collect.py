@@ -53,10 +53,6 @@ class Until:
         return self._is_enough()
 
 
-#: Collect all results.
-ALL_RESULTS = Until(lambda: False)
-
-
 class ResultQueue(green.Queue[T]):
     """The outcomes of green threads, and the number of those that are awaited."""
 

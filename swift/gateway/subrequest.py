@@ -236,8 +236,7 @@ def _forward_within(forward: Forward, request: Request, timeout_s: float) -> Res
         if not late:
             outcomes.put(outcome)
         elif isinstance(outcome, Response):
-            outcome.discard()
-            outcome.report_end(0, False)
+            drained(outcome, is_complete=False)
 
     green.spawn_detached(ask)
     try:
@@ -268,8 +267,8 @@ def read_listing(forward: Forward, request: Request) -> list[JsonObject]:
         return list(json.loads(response.read_body() or b"[]"))
 
 
-def drained(response: Response) -> Response:
-    """Drop a response's body and return the response for its head."""
+def drained(response: Response, *, is_complete: bool = True) -> Response:
+    """Drop a response's body and return the response for its head; the end is reported as ``is_complete``."""
     response.discard()
-    response.report_end(0, True)
+    response.report_end(0, is_complete)
     return response

@@ -29,8 +29,6 @@ from swift.http.response import Response
 Transform = Callable[[bytes], bytes]
 #: Returns the held-back bytes at the end.
 Last = Callable[[], bytes]
-#: Observes the next bytes, and keeps no view of them.
-Observe = Callable[[bytes | memoryview], object]
 
 
 class SourceBodyError(BodyError):

@@ -74,20 +74,6 @@ def validate_stored_metadata(items: Iterable[tuple[str, str]], limits: Limits) -
         raise HTTPError(400, f"Total metadata too large; max {limits.max_meta_overall_size}")
 
 
-def is_valid_utf8(text: str | bytes | None, *, internal: bool = False) -> bool:
-    """Return True if decoded text (or raw bytes) is non-empty UTF-8 without NUL; ``internal`` allows NUL."""
-    if not text:
-        return False
-    try:
-        if isinstance(text, bytes):
-            text.decode("utf-8")
-            return internal or b"\x00" not in text
-        text.encode("utf-8")
-    except UnicodeError:
-        return False
-    return internal or RESERVED not in text
-
-
 def check_names(path: EntityPath, limits: Limits, *, new: bool = False) -> None:
     """Check name lengths, counted in characters; raises ``HTTPError`` 400.
 

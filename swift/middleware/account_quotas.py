@@ -12,7 +12,7 @@ from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import Response, error_response
-from swift.middleware.filter import App, Filter, FilterDeclaration
+from swift.middleware.filter import AUTHORIZED_BEFORE, App, Filter, FilterDeclaration
 from swift.middleware.quota import exceeds_quota, is_valid_quota, parse_quota, quota_exceeded_response
 from swift.policy.policy import Policies
 
@@ -27,29 +27,19 @@ class AccountQuotas(Filter):
 
     def __init__(self, app: App, policies: Policies):
         super().__init__(app)
-        #: Client's header without ``x-account-`` → stored header; later ones win.
-        self._stored_headers = {_LEGACY_QUOTA: f"{fields.SYSMETA_QUOTA}bytes"}
-        self._stored_headers |= {
-            f"quota-{quota_kind}": f"{fields.SYSMETA_QUOTA}{quota_kind}"
-            for quota_kind in _STATISTICS_BY_QUOTA
-        }
+        # Ends of a client's header and of the stored one; a policy's own name comes before its aliases.
+        scopes = [("", "")]
         for policy in policies:
-            for quota_kind in _STATISTICS_BY_QUOTA:
-                for name in (policy.name, *policy.aliases):
-                    client_header = f"quota-{quota_kind}-policy-{name.lower()}"
-                    self._stored_headers[client_header] = (
-                        f"{fields.SYSMETA_QUOTA}{quota_kind}-policy-{policy.index}"
-                    )
-        self._client_headers = {
-            f"{fields.SYSMETA_QUOTA}{quota_kind}-policy-{policy.index}": (
-                f"x-account-quota-{quota_kind}-policy-{policy.name.lower()}"
-            )
-            for policy in policies
+            names = (policy.name, *policy.aliases)
+            scopes += [(f"-policy-{name.lower()}", f"-policy-{policy.index}") for name in names]
+        pairs = [
+            (f"quota-{quota_kind}{client}", f"{fields.SYSMETA_QUOTA}{quota_kind}{stored}")
+            for client, stored in scopes
             for quota_kind in _STATISTICS_BY_QUOTA
-        } | {
-            f"{fields.SYSMETA_QUOTA}{quota_kind}": f"x-account-quota-{quota_kind}"
-            for quota_kind in _STATISTICS_BY_QUOTA
-        }
+        ]
+        #: Client's header without ``x-account-`` → stored header; later ones win.
+        self._stored_headers = {_LEGACY_QUOTA: f"{fields.SYSMETA_QUOTA}bytes", **dict(pairs)}
+        self._client_headers = {stored: f"x-account-{client}" for client, stored in reversed(pairs)}
 
     def handle(self, request: Request) -> Response:
         """Accept quotas from administrators; refuse uploads of others that exceed a quota."""
@@ -136,8 +126,5 @@ FILTER = FilterDeclaration(
     default=True,
     section="account-quotas",
     info=lambda _settings: {},
-    right_of={
-        "tempauth": "tempauth authorizes the user",
-        "keystoneauth": "keystoneauth authorizes the user",
-    },
+    right_of=AUTHORIZED_BEFORE,
 )

@@ -10,7 +10,7 @@ from swift.config.schema import Settings
 from swift.gateway.info import ContainerInfo, container_info
 from swift.http.request import Request
 from swift.http.response import Response, error_response
-from swift.middleware.filter import Filter, FilterDeclaration
+from swift.middleware.filter import AUTHORIZED_BEFORE, Filter, FilterDeclaration
 from swift.middleware.quota import exceeds_quota, is_valid_quota, parse_quota, quota_exceeded_response
 from swift.middleware.versioned_writes.names import unquote_container_name
 
@@ -62,8 +62,5 @@ FILTER = FilterDeclaration(
     default=True,
     section="container-quotas",
     info=lambda _settings: {},
-    right_of={
-        "tempauth": "tempauth authorizes the user",
-        "keystoneauth": "keystoneauth authorizes the user",
-    },
+    right_of=AUTHORIZED_BEFORE,
 )

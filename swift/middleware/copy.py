@@ -25,7 +25,7 @@ from swift.http.report import render_report, status_line
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.http.transform import ForwardedBody, as_request_body
-from swift.middleware.filter import App, Filter, FilterDeclaration
+from swift.middleware.filter import OUTER_FILTERS, App, Filter, FilterDeclaration
 from swift.middleware.heartbeat import Heartbeat
 from swift.telemetry.log import Log
 
@@ -324,9 +324,6 @@ FILTER = FilterDeclaration(
     _make_filter,
     position=200,
     default=True,
-    required_after=(
-        *("staticweb", "tempauth", "keystoneauth"),
-        *("catch_errors", "gatekeeper", "proxy_logging"),
-    ),
+    required_after=OUTER_FILTERS,
     left_of={"encryption": "its own requests must pass through encryption"},
 )

@@ -18,8 +18,6 @@ from swift.base.entity import EntityPath
 from swift.base.ranges import ByteRanges, Span
 from swift.base.truth import is_true
 from swift.compose import Services
-from swift.config.kinds import COUNT, SECONDS
-from swift.config.schema import Settings, option
 from swift.gateway.subrequest import drained, open_response
 from swift.http.body import BodyError
 from swift.http.conditional import failed_condition, if_range_matches, parse_http_date
@@ -27,10 +25,10 @@ from swift.http.headers import HeaderMap, utf8_value, with_prefix
 from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response, error_response
 from swift.http.segments import SegmentedBody
-from swift.middleware.filter import App, Filter, FilterDeclaration
+from swift.middleware.filter import OUTER_FILTERS, App, Filter, FilterDeclaration
 from swift.middleware.segments import (
     Segment,
-    SegmentRateLimit,
+    SegmentSettings,
     SegmentSource,
     content_location_path,
     make_segment_request,
@@ -48,18 +46,8 @@ _FOUND_STATUSES = frozenset((200, 206, 304, 412, 416))
 
 
 @dataclass(frozen=True)
-class DloSettings(Settings):
+class DloSettings(SegmentSettings):
     """``[filter:dlo]``."""
-
-    rate_limit_after_segment: int = option(10, "Segments sent before the rate limit begins.", kind=COUNT)
-    rate_limit_segments_per_sec: float = option(1.0, "Segments a second then; 0 is no limit.", kind=SECONDS)
-    max_get_time: float = option(86400.0, "Seconds a download may take.", kind=SECONDS)
-    read_ahead_bytes: int = option(
-        0,
-        "Bytes of following segments that a download may hold, so that several are read at once; 0 reads one"
-        " after the other.",
-        kind=COUNT,
-    )
 
 
 class _SegmentsPrefix(NamedTuple):
@@ -165,15 +153,9 @@ class Dlo(Filter):
             headers["content-length"] = str(span.length)
         if request.method == "HEAD":
             return Response(status, headers)
-        settings = self._settings
-        rate_limit = SegmentRateLimit(
-            settings.rate_limit_after_segment,
-            settings.rate_limit_segments_per_sec,
-            settings.max_get_time,
-            read_ahead_bytes=settings.read_ahead_bytes,
-        )
+        limit = self._settings.rate_limit()
         source = SegmentSource(
-            self.forward, request, segments_prefix.version, SUBREQUEST_SOURCE, rate_limit, self._log
+            self.forward, request, segments_prefix.version, SUBREQUEST_SOURCE, limit, self._log
         )
         if span is None:
             segments = self._iter_all_segments(request, segments_prefix, rows, source)
@@ -255,9 +237,6 @@ FILTER = FilterDeclaration(
     _make_filter,
     position=240,
     default=True,
-    required_after=(
-        *("copy", "staticweb", "tempauth", "keystoneauth"),
-        *("catch_errors", "gatekeeper", "proxy_logging"),
-    ),
+    required_after=("copy", *OUTER_FILTERS),
     left_of={"encryption": "its own requests must pass through encryption"},
 )

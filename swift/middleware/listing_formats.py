@@ -11,6 +11,7 @@ import json
 from swift.base.entity import API_VERSIONS, EntityPath
 from swift.base.truth import is_true
 from swift.config.schema import Settings
+from swift.gateway.subrequest import drained
 from swift.http import environkeys, fields
 from swift.http.listing import render_account, render_container
 from swift.http.negotiate import ListingFormat, add_vary, choose_format, choose_json
@@ -57,8 +58,7 @@ class ListingFormats(Filter):
             try:
                 choose_json(request)
             except HTTPError as error:
-                response.discard()
-                response.report_end(0, True)
+                drained(response)
                 return error.response
         return response
 

@@ -15,7 +15,9 @@ from swift import green
 from swift.base.entity import RESERVED, BadPath, Entity, EntityPath, NotUTF8
 from swift.base.etag import unquote_etag
 from swift.base.ranges import Span
-from swift.gateway.subrequest import make_subrequest, preauthorise
+from swift.config.kinds import COUNT, SECONDS
+from swift.config.schema import Settings, option
+from swift.gateway.subrequest import drained, make_subrequest, preauthorise
 from swift.http import environkeys, fields
 from swift.http.body import BodyError
 from swift.http.headers import HeaderMap
@@ -59,6 +61,31 @@ class SegmentRateLimit:
     counted_below_bytes: int | None = None
     #: Bytes of following segments that may be read ahead; 0 reads none.
     read_ahead_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class SegmentSettings(Settings):
+    """The options of downloads that read segments."""
+
+    rate_limit_after_segment: int = option(10, "Segments sent before the rate limit begins.", kind=COUNT)
+    rate_limit_segments_per_sec: float = option(1.0, "Segments a second then; 0 is no limit.", kind=SECONDS)
+    max_get_time: float = option(86400.0, "Seconds a download may take.", kind=SECONDS)
+    read_ahead_bytes: int = option(
+        0,
+        "Bytes of following segments that a download may hold, so that several are read at once; 0 reads one"
+        " after the other.",
+        kind=COUNT,
+    )
+
+    def rate_limit(self, counted_below_bytes: int | None = None) -> SegmentRateLimit:
+        """Return the limits of a download."""
+        return SegmentRateLimit(
+            self.rate_limit_after_segment,
+            self.rate_limit_segments_per_sec,
+            self.max_get_time,
+            counted_below_bytes,
+            self.read_ahead_bytes,
+        )
 
 
 class SegmentError(BodyError):
@@ -117,8 +144,7 @@ class SegmentSource:
         response = self._forward(sub)
         problem = _find_mismatch(segment, response)
         if problem is not None:
-            response.discard()
-            response.report_end(0, False)
+            drained(response, is_complete=False)
             raise self.logged_error(f"segment {segment.path} {problem}")
         return response
 

@@ -26,7 +26,6 @@ _HEAD_BYTES = 6
 _GZIP_HEADER = bytes.fromhex("1f8b0808f42a844d02ff")
 _RING_FILE_MODE = 0o644
 _DECODERS = {1: lambda raw: format_v1.decode(raw[_HEAD_BYTES:]), 2: format_v2.decode}
-FORMAT_VERSIONS = tuple(_DECODERS)
 
 
 def load_table(path: str, *, thorough: bool = True) -> RingTable:

@@ -12,7 +12,6 @@ import os
 import socket
 
 READY = "READY=1"
-RELOADING = "RELOADING=1"
 STOPPING = "STOPPING=1"
 
 #: Before the reason why a service does not reload. systemd leaves names with ``X_`` to others.

@@ -46,24 +46,6 @@ class Choice:
         """True if neither an object nor a tombstone is there."""
         return self.data is None and self.tombstone is None
 
-    def picture(self) -> str:
-        """Return the choice as one line, for logs and tests."""
-        shown = {
-            "data": self.data,
-            "meta": self.meta,
-            "ctype": self.ctype,
-            "ts": self.tombstone,
-            "obsolete": self.obsolete,
-            "reclaim": self.possible_reclaim,
-        }
-        return " ".join(f"{key}={_names(value)}" for key, value in shown.items() if value) or "nothing"
-
-
-def _names(value: FileName | list[FileName] | None) -> str:
-    if isinstance(value, FileName):
-        return value.name
-    return ",".join(file.name for file in value or ())
-
 
 Files = dict[str, list[FileName]]
 #: Chooses the data files of one policy type; fills ``choice.data`` and takes files out of the groups.

@@ -137,6 +137,10 @@ def _read_file(disk: Disk, path: str) -> bytes | None:
         return None
 
 
+def _dirty_in(journal: bytes) -> set[str]:
+    return {line for line in journal.decode("ascii", "replace").split("\n") if is_suffix(line)}
+
+
 def read_hashes(disk: Disk, partition_path: str) -> dict[str, object]:
     """``hashes.pkl``; ``{"valid": False}`` when it is missing, unreadable or outdated. Raises OSError."""
     data = _read_file(disk, f"{partition_path}/{HASHES_FILE}")
@@ -191,7 +195,7 @@ def consolidate(disk: Disk, partition_path: str, now_s: float) -> Hashes:
         journal = _read_file(disk, f"{partition_path}/{JOURNAL_FILE}")
         if not journal:
             return hashes
-        dirty = {line for line in journal.decode("ascii", "replace").split("\n") if is_suffix(line)}
+        dirty = _dirty_in(journal)
         if dirty:
             hashes.update(dict.fromkeys(dirty))
             write_hashes(disk, partition_path, hashes, now_s)
@@ -205,6 +209,10 @@ def consolidate(disk: Disk, partition_path: str, now_s: float) -> Hashes:
 
 #: Content of ``hashes.pkl``: suffix → hash or None for a dirty one, and a few names that are none.
 Hashes = dict[str, Any]
+
+
+def _without_reserved(hashes: Hashes) -> dict[str, SuffixHash]:
+    return {name: value for name, value in hashes.items() if name not in _RESERVED}
 
 
 class SuffixHasher:
@@ -238,12 +246,11 @@ class SuffixHasher:
                 journal = _read_file(self._disk, f"{self._path}/{JOURNAL_FILE}") or b""
         except FileNotFoundError:
             return {}
-        dirty = {line for line in journal.decode("ascii", "replace").split("\n") if is_suffix(line)}
+        dirty = _dirty_in(journal)
         if not hashes.get("valid") or len(dirty) > dirty_max:
             return self.get()
         known: Hashes = {**hashes, **dict.fromkeys(dirty)}
-        result = self._refresh(known, [], False) or known
-        return {name: value for name, value in result.items() if name not in _RESERVED}
+        return _without_reserved(self._refresh(known, [], False) or known)
 
     def get(self, recalculate: Iterable[str] = (), *, list_suffixes: bool = False) -> dict[str, SuffixHash]:
         """Return all suffix hashes; see the interface. Raises OSError and ``LockTimeout``."""
@@ -255,8 +262,7 @@ class SuffixHasher:
                 return {}
             result = self._refresh(dict(seen), wanted, list_suffixes)
             if result is None or self._store(seen, result):
-                final = seen if result is None else result
-                return {name: value for name, value in final.items() if name not in _RESERVED}
+                return _without_reserved(seen if result is None else result)
 
     def _refresh(self, hashes: Hashes, wanted: list[str], list_suffixes: bool) -> Hashes | None:
         """Return the hashes made current; None when nothing had to be done."""

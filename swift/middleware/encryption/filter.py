@@ -147,8 +147,7 @@ class Encryption(Filter):
             self._log.error(
                 f"Error decrypting {failing_part}: {error}", txid=request.env.get(environkeys.TRANS_ID)
             )
-            response.discard()
-            response.report_end(0, False)
+            drained(response, is_complete=False)
             text = (
                 _NO_KEYS_ERROR
                 if isinstance(error, EncryptionKeysUnavailable)

@@ -32,7 +32,6 @@ from swift.http.segments import SegmentedBody
 from swift.middleware.segments import (
     Segment,
     SegmentError,
-    SegmentRateLimit,
     SegmentSource,
     content_location_path,
     make_segment_request,
@@ -69,13 +68,7 @@ class ManifestDownload:
     def __init__(self, forward: Handle, settings: SloSettings, log: Log):
         self._forward = forward
         self._log = log
-        self._rate_limit = SegmentRateLimit(
-            settings.rate_limit_after_segment,
-            settings.rate_limit_segments_per_sec,
-            settings.max_get_time,
-            settings.rate_limit_under_size,
-            settings.read_ahead_bytes,
-        )
+        self._rate_limit = settings.rate_limit(settings.rate_limit_under_size)
 
     # the manifest itself
 

@@ -5,26 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from swift.config.kinds import COUNT, SECONDS, integer
-from swift.config.schema import Settings, option
+from swift.config.schema import option
+from swift.middleware.segments import SegmentSettings
 
 
 @dataclass(frozen=True)
-class SloSettings(Settings):
+class SloSettings(SegmentSettings):
     """``[filter:slo]``."""
 
     max_manifest_segments: int = option(1000, "Segments of a manifest that are objects.", kind=integer(1))
     max_manifest_size: int = option(8388608, "Bytes of a manifest that is uploaded.", kind=integer(1))
     rate_limit_under_size: int = option(
         1048576, "Segments of fewer bytes are held back by the rate limit.", kind=COUNT
-    )
-    rate_limit_after_segment: int = option(10, "Such segments sent before the rate limit begins.", kind=COUNT)
-    rate_limit_segments_per_sec: float = option(1.0, "Segments a second then; 0 is no limit.", kind=SECONDS)
-    max_get_time: float = option(86400.0, "Seconds a download may take.", kind=SECONDS)
-    read_ahead_bytes: int = option(
-        0,
-        "Bytes of following segments that a download may hold, so that several are read at once; 0 reads one"
-        " after the other.",
-        kind=COUNT,
     )
     concurrency: int = option(2, "Segments to check at the same time during an upload.", kind=integer(1))
     delete_concurrency: int = option(

@@ -15,7 +15,7 @@ from swift.base.entity import normalize_path_quoting, quote_path
 from swift.base.truth import is_true
 from swift.config.schema import Settings, option
 from swift.gateway.info import container_info
-from swift.gateway.subrequest import make_subrequest, open_response
+from swift.gateway.subrequest import drained, make_subrequest, open_response
 from swift.http import environkeys
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
@@ -144,8 +144,7 @@ class _SiteRequest:
         response = self._forward(self._request)
         if response.status != 404 and not self._is_directory(response):
             return response
-        response.discard()
-        response.report_end(0, True)
+        drained(response)
         if self._object_name.endswith("/"):
             return self._get_index(self._object_name) or self._get_listing(self._object_name)
         if self._is_pseudo_directory():
@@ -180,8 +179,7 @@ class _SiteRequest:
         response = self._forward(self._make_subrequest(self._request.method, path, forward_headers=True))
         if response.status != 404:
             return response
-        response.discard()
-        response.report_end(0, True)
+        drained(response)
         return None
 
     def _get_listing(self, folder: str) -> Response:
@@ -219,8 +217,7 @@ class _SiteRequest:
         path = self._object_url(f"{response.status}{self._site.error}")
         page = self._forward(self._make_subrequest(self._request.method, path))
         discarded, result = (response, page) if page.is_success else (page, response)
-        discarded.discard()
-        discarded.report_end(0, True)
+        drained(discarded)
         if result is page:
             page.status, page.reason = response.status, response.reason
         return result

@@ -12,6 +12,7 @@ from swift.base.truth import is_true
 from swift.gateway.info import ContainerInfo, reachable_container_info
 from swift.gateway.subrequest import (
     RequestContent,
+    drained,
     make_privileged_request,
     open_response,
     read_listing,
@@ -159,8 +160,7 @@ class VersionedContainers:
                 delimiter=_param_text(request, "delimiter") or "",
             )
         except BadParameter as error:
-            response.discard()
-            response.report_end(0, True)
+            drained(response)
             return error_response(400, str(error))
         # A container that was deleted and created again has no metadata of its former versions.
         hidden_name = self._add_versioning_headers(request, entity, response) or hidden_container(

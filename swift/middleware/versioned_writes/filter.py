@@ -27,7 +27,7 @@ from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.http.validate import request_timestamp
 from swift.middleware.authorization import find_denial, require_access
-from swift.middleware.filter import App, Filter, FilterDeclaration
+from swift.middleware.filter import OUTER_FILTERS, App, Filter, FilterDeclaration
 from swift.middleware.versioned_writes.archive import VersionArchive
 from swift.middleware.versioned_writes.containers import (
     SUBREQUEST_SOURCE,
@@ -264,10 +264,7 @@ FILTER = FilterDeclaration(
     _make_filter,
     position=250,
     default=True,
-    required_after=(
-        *("slo", "dlo", "copy", "staticweb", "tempauth", "keystoneauth"),
-        *("catch_errors", "gatekeeper", "proxy_logging"),
-    ),
+    required_after=("slo", "dlo", "copy", *OUTER_FILTERS),
     small_cluster={"allow_versioned_writes": "true", "allow_object_versioning": "true"},
     left_of={"encryption": "its own requests must pass through encryption"},
 )

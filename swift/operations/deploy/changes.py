@@ -22,7 +22,6 @@ from swift.ring.errors import RingError
 from swift.ring.ringfile import decode_file
 from swift.ring.table import RingTable
 
-RING_SUFFIX = ".ring.gz"
 _OPTION = re.compile(r"\s*[#;]*\s*([^\s=:#;\[][^=:]*?)\s*[=:]\s*(.*)")
 _SECTION = re.compile(r"\s*\[(.*)\]")
 #: A section for the options of rsyncd.conf that stand before its modules.

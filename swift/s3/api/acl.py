@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from swift.gateway.subrequest import drained
 from swift.http import fields
 from swift.http.headers import HeaderMap, wire_value
 from swift.http.response import Response
@@ -119,8 +120,7 @@ def _copy_onto_itself(call: Call, changed: HeaderMap) -> int:
     sub = session.subrequest("GET", call.bucket, call.key, headers={"x-newest": "true"}, query=query)
     found = session.send(sub)
     if found.status != 200:
-        found.discard()
-        found.report_end(0, False)
+        drained(found, is_complete=False)
         raise object_error(call, found.status)
     headers = {name: value for name, value in found.headers.items() if _is_kept(name)}
     headers.update(changed)

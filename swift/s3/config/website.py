@@ -14,6 +14,7 @@ from html import escape
 from urllib.parse import quote
 
 from swift.base.digits import is_digits
+from swift.gateway.subrequest import drained
 from swift.http import environkeys
 from swift.http.request import Request
 from swift.http.response import Response, reason_phrase
@@ -226,8 +227,7 @@ def serve_site(request: Request, site: BucketWebsite, path: str, read: ReadObjec
     place = page.headers.get(REDIRECT_HEADER)
     if place is None:
         return page
-    page.discard()
-    page.report_end(0, False)
+    drained(page, is_complete=False)
     return Response(301, {"location": place, "content-type": _HTML})
 
 
@@ -253,8 +253,7 @@ def _respond_to_unreadable_page(
         return error_page_response(request, error)
     if page.status != 200:
         # The range or condition of the request was for the missing page.
-        page.discard()
-        page.report_end(0, False)
+        drained(page, is_complete=False)
         return error_page_response(request, error)
     page.status, page.reason = error.status, reason_phrase(error.status)
     return page
@@ -265,8 +264,7 @@ def _exists(read: ReadObject, key: str) -> bool:
         found = read(key)
     except S3Error:
         return False
-    found.discard()
-    found.report_end(0, False)
+    drained(found, is_complete=False)
     return True
 
 

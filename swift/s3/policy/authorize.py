@@ -17,6 +17,7 @@ from functools import partial
 from typing import NamedTuple
 from urllib.parse import quote
 
+from swift.gateway.subrequest import drained
 from swift.http import fields
 from swift.http.headers import HeaderMap, wire_value
 from swift.http.response import Response
@@ -176,10 +177,10 @@ def open_object(call: Call, headers: HeaderMap, query: str) -> tuple[Call, Respo
         if _is_allowed(allowed, call.pending_read, response):
             return allowed, response
     except BaseException:
-        _discard_response(response)
+        drained(response, is_complete=False)
         raise
     # The policy is silent, so Swift's ACLs decide about a request of its own.
-    _discard_response(response)
+    drained(response, is_complete=False)
     call = replace(call, pending_read=None)
     return call, _send(call, method, headers, query)
 
@@ -194,11 +195,6 @@ def authorize_read(call: Call) -> None:
 def _send(call: Call, method: str, headers: HeaderMap, query: str) -> Response:
     session = call.session
     return session.send(session.subrequest(method, call.bucket, call.key, headers=headers, query=query))
-
-
-def _discard_response(response: Response) -> None:
-    response.discard()
-    response.report_end(0, False)
 
 
 def _is_allowed(call: Call, pending: PendingRead, response: Response | None) -> bool:

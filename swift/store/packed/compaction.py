@@ -339,15 +339,14 @@ class Compactor:
 
     def _is_commit_needed(self, header: Header, own: int) -> bool:
         """Return True if an archive is durable only because of this record."""
-        for partition in (header.partition, header.also_partition):
-            if partition is None:
-                continue
-            for entry in self._device.entries(header.policy, partition, header.hash):
-                is_meant = entry.timestamp == header.timestamp and entry.fragment == header.fragment
-                # One that came again without its commit is another archive.
-                if is_meant and entry.kind is Kind.DATA and entry.durable and entry.position.volume != own:
-                    return True
-        return False
+        # One that came again without its commit is another archive.
+        return any(
+            entry.is_archive(header.timestamp, header.fragment)
+            and entry.durable
+            and entry.position.volume != own
+            for partition in header.partitions
+            for entry in self._device.entries(header.policy, partition, header.hash)
+        )
 
     def _is_link_needed(self, header: Header) -> bool:
         """Return True if the index has what a record links."""
@@ -370,7 +369,7 @@ class Compactor:
     def _partitions(self, header: Header) -> list[int]:
         """Return the partitions in which an object may be."""
         number = int.from_bytes(header.hash, "big")
-        found = {header.partition} | ({header.also_partition} if header.also_partition is not None else set())
+        found = set(header.partitions)
         for _prefix, bits in self._device.read_index(
             lambda index, spaces: spaces.of_policy(index, header.policy)
         ):

@@ -92,7 +92,7 @@ class PackedEdit:
 
     def _archives(self, timestamp: Timestamp, fragment: int) -> list[Entry]:
         known = self._entries[self._place.partition]
-        return [each for each in known if _is_archive(each, timestamp, fragment)]
+        return [each for each in known if each.is_archive(timestamp, fragment)]
 
     def abort(self, timestamp: Timestamp, fragment: int) -> None:
         """Remove an archive that is not durable."""
@@ -151,7 +151,7 @@ class PackedEdit:
         entries = self._entries[partition]
         if commits:
             kept = [
-                each._replace(durable=True) if _is_archive(each, header.timestamp, header.fragment) else each
+                each._replace(durable=True) if each.is_archive(header.timestamp, header.fragment) else each
                 for each in entries
             ]
             obsolete = self._place.obsolete(kept, self._reader) if cleans else []
@@ -180,10 +180,6 @@ class PackedEdit:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._place.key.hash} {self.state.kind}>"
-
-
-def _is_archive(entry: Entry, timestamp: Timestamp, fragment: int | None) -> bool:
-    return entry.kind is Kind.DATA and entry.timestamp == timestamp and entry.fragment == fragment
 
 
 def _is_superseded(place: Place, entries: list[Entry], timestamp: Timestamp) -> bool:

@@ -28,7 +28,6 @@ _EXTRA_FRAGMENT = 1
 #: Volumes have at most 2^24 units, and there are at most so many numbers of volumes.
 VOLUME_NUMBERS = 1 << 24
 VOLUME_UNITS = 1 << 24
-VOLUME_BYTES_MAX = VOLUME_UNITS * ALIGNMENT
 #: Sizes are rounded up to an eighth of a power of two at worst.
 _STEPS = 12
 
@@ -59,6 +58,10 @@ class Entry(NamedTuple):
     def read_bytes(self) -> int:
         """Bytes to read for the whole record, or a little more."""
         return size_of(self.size)
+
+    def is_archive(self, timestamp: Timestamp, fragment: int | None) -> bool:
+        """Return True for the archive of an upload, durable or not."""
+        return self.kind is Kind.DATA and self.timestamp == timestamp and self.fragment == fragment
 
     def encode(self) -> bytes:
         """Return the bytes of the entry."""

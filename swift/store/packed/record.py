@@ -115,6 +115,11 @@ class Header(NamedTuple):
         return file_name(self.kind, self.timestamp, self.fragment, self.durable, self.ctype_timestamp)
 
     @property
+    def partitions(self) -> tuple[int, ...]:
+        """The partitions that the record is for."""
+        return (self.partition,) if self.also_partition is None else (self.partition, self.also_partition)
+
+    @property
     def prefix_bytes(self) -> int:
         """Bytes before the body."""
         return HEADER_BYTES + len(self.references) * _REFERENCE.size + self.metadata_bytes

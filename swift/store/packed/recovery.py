@@ -103,7 +103,7 @@ class Recovery:
         for number, (_nonce, end) in known.items():
             if number not in numbers:
                 self._said.lost.append((number, 0, end))
-                self._notice_lost(number, 0, end)
+                self._note_lost(number, 0, end)
         self._said.flush()
         self._said.finish()
         mark = marked(self._disk, self._volumes.directory)
@@ -250,8 +250,7 @@ class Recovery:
         if known == appender.end and not row.is_closed:
             return True
         if known < appender.end:
-            self._said.lost.append((volume.number, known, appender.end))
-            self._notice_lost(volume.number, known, appender.end)
+            self._note_lost(volume.number, known, appender.end)
         self._said.closed.add(volume.number)
         self._said.finish()
         return False
@@ -325,10 +324,10 @@ class Recovery:
                 self._volumes.directory,
             )
         for begin, end in ranges:
-            self._said.lost.append((volume.number, begin, end))
             if end > ALIGNMENT:
-                self._said.closed.add(volume.number)
-                self._notice_lost(volume.number, begin, end)
+                self._note_lost(volume.number, begin, end)
+            else:
+                self._said.lost.append((volume.number, begin, end))
 
     def _lose_tail(
         self,
@@ -355,9 +354,7 @@ class Recovery:
                 # Nothing may be written over it in part.
                 self._said.closed.add(volume.number)
         if until > end:
-            self._said.lost.append((volume.number, end, until))
-            self._said.closed.add(volume.number)
-            self._notice_lost(volume.number, end, until)
+            self._note_lost(volume.number, end, until)
 
     def _lose_what_was_cut_off(self, number: int, end: int) -> None:
         """Note what the index has behind the end of the file of a volume."""
@@ -367,9 +364,7 @@ class Recovery:
             return
         noted = max((until for _begin, until in rows.lost_ranges(self._index, number)), default=0)
         if size < end and noted < end:
-            self._said.lost.append((number, size, end))
-            self._said.closed.add(number)
-            self._notice_lost(number, size, end)
+            self._note_lost(number, size, end)
 
     def _may_be_torn(self, volume: OpenVolume, position: Position, header: Header) -> bool:
         """Return True if a power cut, or a kill during the write, may have left a record like this.
@@ -396,11 +391,12 @@ class Recovery:
         except FileNotFoundError:
             return
         self._notice(str(error))
-        self._said.closed.add(number)
-        self._said.lost.append((number, 0, size))
-        self._notice_lost(number, 0, size)
+        self._note_lost(number, 0, size)
 
-    def _notice_lost(self, number: int, begin: int, end: int) -> None:
+    def _note_lost(self, number: int, begin: int, end: int) -> None:
+        """Note that a range of a volume is lost, so that nothing is appended to it."""
+        self._said.lost.append((number, begin, end))
+        self._said.closed.add(number)
         self._notice(
             f"ERROR records of volume {number} in {self._volumes.directory} are lost, {end - begin} bytes at "
             f"{begin}: objects may be missing or old on this device until replication restores them; see "

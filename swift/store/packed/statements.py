@@ -71,13 +71,19 @@ class Statements:
 
     def _is_of_another(self, position: Position, object_hash: bytes) -> bool:
         """Return True if there is a sound record of another object."""
+        header = self._header_at(position)
+        return header is not None and header.hash != object_hash
+
+    def _header_at(self, position: Position) -> Header | None:
+        """Return the header of a record, None if it is gone, damaged or unreadable."""
         try:
-            return self._volumes.read(position, 0).header.hash != object_hash
+            return self._volumes.read(position, 0).header
         except (BadRecord, FileNotFoundError, Damaged):
-            return False
+            return None
         except OSError as error:
+            # The scan of its volume noted it.
             only_unreadable(error)
-            return False
+            return None
 
     def take_all(self, records: Iterable[tuple[Position, Header]]) -> None:
         """Take what some records say."""
@@ -87,11 +93,7 @@ class Statements:
     def _take(self, position: Position, header: Header) -> None:
         if not self.may_count(position, header.hash):
             return
-        places = [
-            _Place(header.hash, partition, header.policy)
-            for partition in (header.partition, header.also_partition)
-            if partition is not None
-        ]
+        places = [_Place(header.hash, partition, header.policy) for partition in header.partitions]
         for reference in header.references:
             self.referenced = max(self.referenced, reference.position.volume)
             if header.kind is not Kind.LINK:
@@ -170,16 +172,10 @@ class Statements:
         for reference in header.references:
             if not self.may_count(reference.position, header.hash):
                 continue
-            try:
-                record = self._volumes.read(reference.position, 0)
-            except (BadRecord, FileNotFoundError, Damaged):
-                # It was superseded and compacted.
+            linked = self._header_at(reference.position)
+            if linked is None:
+                # It was superseded and compacted, or cannot be read.
                 continue
-            except OSError as error:
-                # The scan of its volume noted it.
-                only_unreadable(error)
-                continue
-            linked = record.header
             entry = entry_of(linked, reference.position, padded(linked.total_bytes))
             self._add(writing, place, entry._replace(durable=linked.durable or header.durable), live_bytes)
 
@@ -190,20 +186,15 @@ class Statements:
         """
         key = self._spaces.find(writing, place.policy, place.partition, place.hash)
         entries = decode_entries((writing.get(key) if key else None) or b"")
-        meant = [entry for entry in entries if _is_meant(header, entry)]
+        meant = [entry for entry in entries if entry.is_archive(header.timestamp, header.fragment)]
         if len(meant) > 1:
             before = [each for each in meant if self._written_ns(each) <= header.written_ns]
             meant = before or meant
         return {entry.position for entry in meant}
 
     def _written_ns(self, entry: Entry) -> int:
-        try:
-            return self._volumes.read(entry.position, 0).header.written_ns
-        except (BadRecord, FileNotFoundError, Damaged):
-            return 0
-        except OSError as error:
-            only_unreadable(error)
-            return 0
+        header = self._header_at(entry.position)
+        return 0 if header is None else header.written_ns
 
     def _change(
         self, writing: Writing, place: _Place, change: Callable[[Entry], Entry | None], live_bytes: LiveBytes
@@ -234,12 +225,6 @@ def _place_of(found: tuple[_Place, Entry]) -> _Place:
 
 def _unless_at(position: Position, entry: Entry) -> Entry | None:
     return None if entry.position == position else entry
-
-
-def _is_meant(header: Header, entry: Entry) -> bool:
-    """Return True if a commit may be about an entry."""
-    is_of_upload = entry.timestamp == header.timestamp and entry.fragment == header.fragment
-    return is_of_upload and entry.kind is Kind.DATA
 
 
 def _durable_at(positions: set[Position], entry: Entry) -> Entry:

@@ -191,9 +191,6 @@ class PiecedObject(ForwardingObject):
         self._file = f"{facts.name}/{facts.inode:x}/".encode()
         self._is_verifiable = is_verifiable
 
-    def read_cached(self, size_max: int) -> bytes | None:
-        return self.inner.read_cached(size_max)
-
     def blocks(self, start: int, stop: int) -> Iterator[bytes]:
         size, etag = self.state.size, self.state.etag or ""
         for number in range(start // PIECE_BYTES, -(-stop // PIECE_BYTES)):

@@ -122,6 +122,20 @@ def device_of(path: bytes) -> str:
     return path.split(b"/", 1)[0].decode()
 
 
+def invalidate(shared_state: SharedState, path: bytes) -> None:
+    """Invalidate all entries of a device for all processes: a change could not be recorded."""
+    shared_state.pause(time.monotonic_ns() + PAUSE_NS)
+    shared_state.renew(device_of(path))
+    shared_state.touch(partition_of(path))
+
+
+def _write_notes(txn: IndexChange, key: bytes, notes: list[bytes]) -> None:
+    if notes:
+        txn.put(key, b"".join(notes))
+    else:
+        txn.delete(key)
+
+
 class Entries:
     """The index of one process, by the rules above. Calls raise ``IndexFailed`` unless they say otherwise."""
 
@@ -216,17 +230,10 @@ class Entries:
 
     def _remove_pending(self, txn: IndexChange, note: Note) -> None:
         key = BUSY + note.path
-        left = [each for each in _notes(txn.get(key)) if each != note.token]
-        if left:
-            txn.put(key, b"".join(left))
-        else:
-            txn.delete(key)
+        _write_notes(txn, key, [each for each in _notes(txn.get(key)) if each != note.token])
 
     def _invalidate(self, path: bytes) -> None:
-        """Stop using the index for the device: it misses a change."""
-        self.shared_state.pause(time.monotonic_ns() + PAUSE_NS)
-        self.shared_state.renew(device_of(path))
-        self.shared_state.touch(partition_of(path))
+        invalidate(self.shared_state, path)
 
     def forget(self, path: bytes) -> None:
         """Drop what is known of a directory and all below it; never raises."""
@@ -293,10 +300,7 @@ class Entries:
         if len(living) < len(notes):
             # A killed writer may have changed the disk after it was read: this time nothing is kept.
             self.shared_state.touch(partition_of(key[1:]))
-            if living:
-                txn.put(key, b"".join(living))
-            else:
-                txn.delete(key)
+            _write_notes(txn, key, living)
         return True
 
     def _put(

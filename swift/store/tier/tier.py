@@ -31,7 +31,7 @@ from swift.platform.sharedstate import (
 from swift.store.lmdbindex import Index, IndexFailed, IndexReplaced, LmdbIndex
 from swift.store.tier import figures
 from swift.store.tier.directory import Handles, HashDirectory, Reader
-from swift.store.tier.entries import PAUSE_NS, Entries, Note, ReadStart, device_of, partition_of
+from swift.store.tier.entries import Entries, Note, ReadStart, device_of, invalidate
 from swift.store.tier.entry import Snapshot
 from swift.store.tier.extents import ExtentLog
 from swift.store.tier.policy import (
@@ -468,10 +468,7 @@ class CacheTier:
 
     def invalidate(self, path: bytes) -> None:
         """Invalidate all entries of a device for all processes: a change could not be recorded."""
-        shared_state = self.member().shared_state
-        shared_state.pause(time.monotonic_ns() + PAUSE_NS)
-        shared_state.renew(device_of(path))
-        shared_state.touch(partition_of(path))
+        invalidate(self.member().shared_state, path)
 
     def forget(self, device_path: str, directories: list[str]) -> None:
         """Drop what is known of directories and all below them. Raises OSError."""

@@ -9,7 +9,6 @@ from swift.http.response import HTTPError
 from swift.http.validate import (
     check_metadata,
     check_names,
-    is_valid_utf8,
     request_timestamp,
     validate_stored_metadata,
 )
@@ -70,25 +69,6 @@ def test_deleted_metadata_does_not_count_in_the_stored_total():
     assert refusal(validate_stored_metadata, many, LIMITS) == (400, "Too many metadata items; max 90")
     large = [(str(n), "v" * 256) for n in range(17)]
     assert refusal(validate_stored_metadata, large, LIMITS) == (400, "Total metadata too large; max 4096")
-
-
-@pytest.mark.parametrize(
-    "text, is_fine, internally",
-    [
-        ("abc", True, True),
-        ("é", True, True),
-        ("", False, False),
-        (None, False, False),
-        ("a\x00", False, True),
-        ("\ud800", False, False),
-        (b"\xc3\xa9", True, True),
-        (b"\xff", False, False),
-        (b"\x00", False, True),
-    ],
-)
-def test_utf8(text, is_fine, internally):
-    assert is_valid_utf8(text) is is_fine
-    assert is_valid_utf8(text, internal=True) is internally
 
 
 def test_name_lengths_are_counted_in_characters():

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from swift.runtime.notify import READY, RELOADING, notify_systemd, reload_address
+from swift.runtime.notify import READY, notify_systemd, reload_address
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def listener():
 def test_whoever_reloads_a_process_hears_of_it_by_its_pid(listener, monkeypatch):
     monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
     listener.bind(reload_address(os.getpid()))
-    notify_systemd(RELOADING)
+    notify_systemd("RELOADING=1")
     assert listener.recv(100) == b"RELOADING=1"
 
 

@@ -26,15 +26,6 @@ def test_nothing_is_there_without_data_and_tombstone():
     assert not Choice(tombstone=TOMBSTONE).is_empty
 
 
-def test_a_choice_can_be_read_as_one_line():
-    assert Choice().picture() == "nothing"
-    full = Choice(data=DATA, meta=META, obsolete=[TOMBSTONE, DATA], possible_reclaim=[TOMBSTONE])
-    assert full.picture() == (
-        "data=0000000005.00000.data meta=0000000007.00000.meta "
-        "obsolete=0000000003.00000.ts,0000000005.00000.data reclaim=0000000003.00000.ts"
-    )
-
-
 def test_what_is_obsolete_leaves_its_group_and_the_others_keep_their_order():
     groups = {".data": [DATA, file("0000000002.00000.data")], ".ts": [TOMBSTONE], ".meta": [META]}
     choice = Choice(obsolete=[META])
