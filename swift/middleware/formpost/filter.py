@@ -15,7 +15,6 @@ from swift.base.entity import API_VERSIONS
 from swift.config.schema import Settings, option
 from swift.gateway.subrequest import ReportedChange, make_subrequest, open_response, report_change
 from swift.gateway.writing import WriteNotStored, forward_write
-from swift.http import environkeys
 from swift.http.body import BodyError
 from swift.http.headers import HeaderMap, has_control_characters
 from swift.http.request import Request
@@ -144,10 +143,7 @@ class FormPost(Filter):
             is_prefix=True,
             is_reading=False,
         )
-        sub.env[environkeys.AUTHORIZE] = scope.authorise
-        sub.env[environkeys.AUTHORIZE_OVERRIDE] = True
-        sub.env[environkeys.REMOTE_USER] = FORMPOST_USER
-        sub.env[environkeys.OWNER] = False
+        scope.restrict(sub, FORMPOST_USER)
         try:
             with open_response(partial(forward_write, self.forward), sub) as response:
                 status = response.status

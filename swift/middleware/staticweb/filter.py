@@ -20,7 +20,7 @@ from swift.http import environkeys
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import HTML, Response, error_response
-from swift.middleware.filter import App, Filter, FilterDeclaration
+from swift.middleware.filter import AUTHORIZED_BEFORE, App, Filter, FilterDeclaration
 from swift.middleware.staticweb.page import render_disabled_page, render_listing_page
 from swift.middleware.tempurl.filter import TEMPURL_USER
 
@@ -270,9 +270,6 @@ FILTER = FilterDeclaration(
     position=190,
     default=True,
     info=lambda _settings: {},
-    right_of={
-        "tempauth": "tempauth authorizes the user",
-        "keystoneauth": "keystoneauth authorizes the user",
-    },
+    right_of=AUTHORIZED_BEFORE,
     left_of={"encryption": "its own requests must pass through encryption"},
 )

@@ -208,10 +208,7 @@ class TempURL(Filter):
     def _restrict_request(self, request: Request, scope: SignedScope, link: SignedLink) -> None:
         """Restrict the request to its scope: callbacks, headers and query."""
         env, headers = request.env, request.headers
-        env[environkeys.AUTHORIZE] = scope.authorise
-        env[environkeys.AUTHORIZE_OVERRIDE] = True
-        env[environkeys.REMOTE_USER] = TEMPURL_USER
-        env[environkeys.OWNER] = False
+        scope.restrict(request, TEMPURL_USER)
         self._request_header_filter.apply(headers)
         headers["user-agent"] = f"{headers.get('user-agent', '')} TempURL".strip()
         if scope.is_prefix:
@@ -308,14 +305,9 @@ def _format_disposition(kind: str, name: str) -> str:
 
 def _info_entry(settings: TempURLSettings) -> dict[str, object]:
     """Return the entry of the filter in ``/info``."""
-    return {
-        "methods": list(settings.methods),
-        "incoming_remove_headers": list(settings.incoming_remove_headers),
-        "incoming_allow_headers": list(settings.incoming_allow_headers),
-        "outgoing_remove_headers": list(settings.outgoing_remove_headers),
-        "outgoing_allow_headers": list(settings.outgoing_allow_headers),
-        **digests_info(settings.allowed_digests),
-    }
+    headers = [f"{way}_{kind}_headers" for way in ("incoming", "outgoing") for kind in ("remove", "allow")]
+    lists = {name: list(getattr(settings, name)) for name in ("methods", *headers)}
+    return {**lists, **digests_info(settings.allowed_digests)}
 
 
 def digests_info(digests: tuple[str, ...]) -> dict[str, list[str]]:

@@ -32,6 +32,13 @@ class SignedScope:
     is_prefix: bool
     is_reading: bool
 
+    def restrict(self, request: Request, user: str) -> None:
+        """Let a request do what is signed, and nothing else, on behalf of a user."""
+        request.env[environkeys.AUTHORIZE] = self.authorise
+        request.env[environkeys.AUTHORIZE_OVERRIDE] = True
+        request.env[environkeys.REMOTE_USER] = user
+        request.env[environkeys.OWNER] = False
+
     def authorise(self, request: Request) -> Response | None:
         """Return None for an allowed request, the denial otherwise (proxy.md §2)."""
         if not self._is_allowed(request):

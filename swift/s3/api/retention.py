@@ -38,7 +38,7 @@ from swift.s3.core.call import Call, Handler, invalid_argument, xml_response
 from swift.s3.core.errors import S3Error, invalid_request
 from swift.s3.core.metadata import metadata_for_post
 from swift.s3.core.segments import enable_part_locks
-from swift.s3.core.xml import Group, Text, Value, text_of, texts, tree_of
+from swift.s3.core.xml import Group, Text, Value, text_of, texts, tree_of, word_of
 from swift.s3.policy.authorize import require_owner
 
 CONFIGURATION = Group(
@@ -69,8 +69,7 @@ def get_lock_configuration(call: Call) -> Response:
 def put_lock_configuration(call: Call) -> Response:
     """PutObjectLockConfiguration."""
     tree = call.parse_body(CONFIGURATION)
-    if text_of(tree.get("ObjectLockEnabled")) != "Enabled":
-        raise S3Error("MalformedXML")
+    word_of(tree, "ObjectLockEnabled", ("Enabled",))
     rule = ENABLED
     if "Rule" in tree:
         default = tree_of(tree_of(tree["Rule"]).get("DefaultRetention"))
@@ -143,9 +142,7 @@ def get_legal_hold(call: Call) -> Response:
 def put_legal_hold(call: Call) -> Response:
     """PutObjectLegalHold."""
     call.session.bucket_info(call.bucket)
-    status = text_of(call.parse_body(HOLD).get("Status"))
-    if status not in ("ON", "OFF"):
-        raise S3Error("MalformedXML")
+    status = word_of(call.parse_body(HOLD), "Status", ("ON", "OFF"))
     return _change_lock(call, lambda lock: lock._replace(has_legal_hold=status == "ON"), MAY_RELEASE)
 
 

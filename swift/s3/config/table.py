@@ -36,6 +36,7 @@ from swift.s3.core.xml import (
     text_of,
     tree_of,
     trees_of,
+    word_of,
 )
 from swift.s3.policy.acls import acl_from_swift, parse_stored_acl
 from swift.s3.policy.authorize import read_bucket_rules, require_owned_target, require_owner
@@ -158,9 +159,7 @@ def put_versioning(call: Call) -> Response:
     tree = call.parse_body(VERSIONING)
     if "MfaDelete" in tree and text_of(tree["MfaDelete"]) != "Disabled":
         raise S3Error("NotImplemented", "MFA Delete is not supported.")
-    status = text_of(tree.get("Status"))
-    if status not in ("Enabled", "Suspended"):
-        raise S3Error("MalformedXML")
+    status = word_of(tree, "Status", ("Enabled", "Suspended"))
     if status == "Suspended" and call.session.head(call.bucket).headers.get(fields.SYSMETA_S3_LOCK_RULE):
         text = (
             "An Object Lock configuration is present on this bucket, so the versioning state cannot be "
@@ -320,14 +319,8 @@ REQUEST_PAYMENT = Group("RequestPaymentConfiguration", Text("Payer", required=Tr
 
 
 def _encode_payment(_call: Call, tree: Tree) -> HeaderMap:
-    payer = text_of(tree.get("Payer"))
-    if payer not in (OWNER_PAYS, REQUESTER_PAYS):
-        raise S3Error("MalformedXML")
+    payer = word_of(tree, "Payer", (OWNER_PAYS, REQUESTER_PAYS))
     return {fields.SYSMETA_S3_BUCKET_PAYER: payer if payer == REQUESTER_PAYS else ""}
-
-
-def _render_payment(sysmeta: Mapping[str, str]) -> Value:
-    return {"Payer": sysmeta.get(PAYER_KEY) or OWNER_PAYS}
 
 
 # --- bucket policies ----------------------------------------------------------------------------------
@@ -388,12 +381,11 @@ def delete_policy(call: Call) -> Response:
 # --- tags of buckets ----------------------------------------------------------------------------------
 
 
-def _encode_tags(_call: Call, tree: Tree) -> HeaderMap:
-    return {fields.SYSMETA_S3_BUCKET_TAGGING: encode_tags(parse_tags_document(tree, BUCKET_TAGS_MAX))}
+_TAGS = fields.SYSMETA_S3_BUCKET_TAGGING
 
 
 def _render_tags(sysmeta: Mapping[str, str]) -> Value | None:
-    text = sysmeta.get(codec.sysmeta_key(fields.SYSMETA_S3_BUCKET_TAGGING))
+    text = sysmeta.get(codec.sysmeta_key(_TAGS))
     return render_tags(decode_tags(text)) if text else None
 
 
@@ -410,10 +402,6 @@ def _render_website(sysmeta: Mapping[str, str]) -> Value | None:
     return website.decode_document(document) if document else None
 
 
-def _encode_cors(_call: Call, tree: Tree) -> HeaderMap:
-    return codec.CORS.encode(cors.encode_rules(cors.parse_rules_document(tree)))
-
-
 def _render_cors(sysmeta: Mapping[str, str]) -> Value | None:
     document = codec.CORS.decode(sysmeta)
     return cors.render_rules(cors.decode_rules(document)) if document else None
@@ -424,20 +412,15 @@ def _render_lifecycle(sysmeta: Mapping[str, str]) -> Value | None:
     return lifecycle.render_rules(rules) if rules else None
 
 
-def _encode_notification(call: Call, tree: Tree) -> HeaderMap:
-    rules = notifications.parse_rules_document(tree, call.settings.notification_targets)
-    return notifications.encode_rules(rules)
-
-
 #: The configurations that clients put and get in XML. Policies, versioning and default encryption are not
 #: stored as XML, and of inventories a bucket has several.
 TABLE = (
     Configuration(
         ("BucketTagging",),
         TAGGING,
-        _encode_tags,
+        lambda _call, tree: {_TAGS: encode_tags(parse_tags_document(tree, BUCKET_TAGS_MAX))},
         _render_tags,
-        (fields.SYSMETA_S3_BUCKET_TAGGING,),
+        (_TAGS,),
         missing_code="NoSuchTagSet",
         readers=AllowedCaller.AUTHORIZED,
         writers=AllowedCaller.AUTHORIZED,
@@ -446,7 +429,7 @@ TABLE = (
     Configuration(
         ("BucketCors",),
         cors.CORS,
-        _encode_cors,
+        lambda _call, tree: codec.CORS.encode(cors.encode_rules(cors.parse_rules_document(tree))),
         _render_cors,
         codec.CORS.headers,
         missing_code="NoSuchCORSConfiguration",
@@ -481,7 +464,7 @@ TABLE = (
         ("BucketRequestPayment",),
         REQUEST_PAYMENT,
         _encode_payment,
-        _render_payment,
+        lambda sysmeta: {"Payer": sysmeta.get(PAYER_KEY) or OWNER_PAYS},
         (fields.SYSMETA_S3_BUCKET_PAYER,),
     ),
     Configuration(
@@ -508,7 +491,9 @@ TABLE = (
     Configuration(
         ("BucketNotification", "BucketNotificationConfiguration"),
         notifications.NOTIFICATION,
-        _encode_notification,
+        lambda call, tree: notifications.encode_rules(
+            notifications.parse_rules_document(tree, call.settings.notification_targets)
+        ),
         lambda sysmeta: notifications.render_rules(notifications.decode_rules(sysmeta)),
         codec.NOTIFICATION.headers,
         readers=AllowedCaller.ONLY_OWNER,

@@ -153,6 +153,14 @@ def text_of(value: Parsed | None) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
+def word_of(tree: Tree, name: str, words: Sequence[str]) -> str:
+    """Return the text of a child element that is one of some words; raise ``S3Error`` for others."""
+    text = text_of(tree.get(name))
+    if text not in words:
+        raise S3Error("MalformedXML")
+    return text
+
+
 def tree_of(value: Parsed | None) -> Tree:
     """Return the children of an element; empty if it is missing."""
     return value if isinstance(value, dict) else {}
