@@ -176,9 +176,5 @@ def _make_filter(app: App, settings: BackendRatelimitSettings, services: Service
 
 
 FILTER = FilterDeclaration(
-    "backend_ratelimit",
-    BackendRatelimitSettings,
-    _make_filter,
-    position=50,
-    servers=("storage",),
+    "backend_ratelimit", BackendRatelimitSettings, _make_filter, position=50, servers=("storage",)
 )

@@ -296,10 +296,7 @@ def _is_unset(headers: HeaderMap, name: str) -> bool:
 def _copied_from_headers(request: Request, source: Response, path: EntityPath) -> HeaderMap:
     """Return the response headers that name the source and the metadata of the copy."""
     quoted = path.quoted.split("/", 2)
-    copied_headers = {
-        "x-copied-from-account": quoted[1],
-        "x-copied-from": quoted[2],
-    }
+    copied_headers = {"x-copied-from-account": quoted[1], "x-copied-from": quoted[2]}
     if "last-modified" in source.headers:
         copied_headers["x-copied-from-last-modified"] = source.headers["last-modified"]
     if "x-object-version-id" in source.headers:

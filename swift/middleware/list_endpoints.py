@@ -34,12 +34,7 @@ class ListEndpoints(Filter):
     """Serves the locations below its path."""
 
     def __init__(
-        self,
-        app: App,
-        settings: ListEndpointsSettings,
-        rings: Rings,
-        hasher: PathHasher,
-        policies: Policies,
+        self, app: App, settings: ListEndpointsSettings, rings: Rings, hasher: PathHasher, policies: Policies
     ):
         super().__init__(app)
         path = settings.list_endpoints_path.strip("/")
@@ -110,18 +105,10 @@ def _format_host(ip: str) -> str:
 def _make_filter(app: App, settings: ListEndpointsSettings, services: Services) -> ListEndpoints:
     """Return the filter of a configuration section; raises ``ConfigError``."""
     cluster = services.cluster
-    rings = Rings(
-        services.swift_dir,
-        cluster.policies,
-        report=services.telemetry().log.error,
-    )
+    rings = Rings(services.swift_dir, cluster.policies, report=services.telemetry().log.error)
     return ListEndpoints(app, settings, rings, cluster.config.hasher, cluster.policies)
 
 
 FILTER = FilterDeclaration(
-    "list_endpoints",
-    ListEndpointsSettings,
-    _make_filter,
-    position=35,
-    section="list-endpoints",
+    "list_endpoints", ListEndpointsSettings, _make_filter, position=35, section="list-endpoints"
 )

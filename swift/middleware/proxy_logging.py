@@ -75,8 +75,7 @@ class ProxyLoggingSettings(AnonymizationSettings):
     access_log_headers_only: tuple[str, ...] = option((), "Log only these request headers.")
     reveal_sensitive_prefix: int = option(16, "Characters of tokens that are shown.", kind=COUNT)
     log_statsd_valid_http_methods: tuple[str, ...] = option(
-        ("GET", "HEAD", "POST", "PUT", "DELETE", "COPY", "OPTIONS", "UPDATE"),
-        "Methods named in metrics.",
+        ("GET", "HEAD", "POST", "PUT", "DELETE", "COPY", "OPTIONS", "UPDATE"), "Methods named in metrics."
     )
     log_msg_template: str = option(
         "",
@@ -436,10 +435,5 @@ def _make_filter(app: App, settings: ProxyLoggingSettings, services: Services) -
 
 
 FILTER = FilterDeclaration(
-    "proxy_logging",
-    ProxyLoggingSettings,
-    _make_filter,
-    position=40,
-    default=True,
-    section="proxy-logging",
+    "proxy_logging", ProxyLoggingSettings, _make_filter, position=40, default=True, section="proxy-logging"
 )

@@ -60,9 +60,4 @@ def _make_filter(app: App, settings: ReadOnlySettings, services: Services) -> Re
     return ReadOnly(app, settings)
 
 
-FILTER = FilterDeclaration(
-    "read_only",
-    ReadOnlySettings,
-    _make_filter,
-    position=195,
-)
+FILTER = FilterDeclaration("read_only", ReadOnlySettings, _make_filter, position=195)

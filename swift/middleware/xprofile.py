@@ -53,8 +53,5 @@ class Xprofile(Filter):
 
 
 FILTER = FilterDeclaration(
-    "xprofile",
-    XprofileSettings,
-    lambda app, settings, _services: Xprofile(app, settings),
-    position=5,
+    "xprofile", XprofileSettings, lambda app, settings, _services: Xprofile(app, settings), position=5
 )

@@ -24,9 +24,7 @@ FACTS_KEY = "copies"
 _LABELS = ("ring", "device")
 _GAUGES = {
     "misplaced": GaugeMetric(
-        "swift_copies_misplaced",
-        "Partitions (databases) on a device that belong elsewhere.",
-        _LABELS,
+        "swift_copies_misplaced", "Partitions (databases) on a device that belong elsewhere.", _LABELS
     ),
     "missing": GaugeMetric(
         "swift_copies_missing",

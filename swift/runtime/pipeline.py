@@ -112,8 +112,7 @@ def _order_filters(names: list[str]) -> list[str]:
     while left:
         # A second proxy_logging and the like stays where it is.
         first = next(
-            (n for n in left if not any(a in left and b == n and a != n for a, b in filter_order())),
-            left[0],
+            (n for n in left if not any(a in left and b == n and a != n for a, b in filter_order())), left[0]
         )
         left.remove(first)
         ordered.append(first)

@@ -32,10 +32,7 @@ from swift.s3.config import inventory, table
 from swift.s3.core.call import Features, Handler
 from swift.s3.core.errors import S3Error
 from swift.s3.core.metadata import StorageClasses, parse_storage_classes
-from swift.s3.core.names import (
-    KEY_BYTES_MAX,
-    S3Target,
-)
+from swift.s3.core.names import KEY_BYTES_MAX, S3Target
 from swift.s3.core.payload import validate_body_headers
 from swift.s3.core.router import route
 from swift.s3.core.settings import S3Settings

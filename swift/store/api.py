@@ -220,12 +220,7 @@ class Edit(Protocol):
         """
 
     def put(
-        self,
-        draft: Draft,
-        timestamp: Timestamp,
-        metadata: Metadata,
-        *,
-        fragment: int | None = None,
+        self, draft: Draft, timestamp: Timestamp, metadata: Metadata, *, fragment: int | None = None
     ) -> None:
         """Publish a draft as the object. An archive (``fragment``) is not durable before ``commit``.
 

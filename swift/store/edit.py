@@ -168,12 +168,7 @@ class FileEdit:
             raise FilesChanged(f"{self._object_path.directory} was removed meanwhile")
 
     def put(
-        self,
-        draft: Draft,
-        timestamp: Timestamp,
-        metadata: Metadata,
-        *,
-        fragment: int | None = None,
+        self, draft: Draft, timestamp: Timestamp, metadata: Metadata, *, fragment: int | None = None
     ) -> None:
         assert isinstance(draft, FileDraft)
         ec = self._object_path.key.policy.ec

@@ -62,13 +62,7 @@ def list_names(disk: Disk, directory: int | str) -> list[str]:
 
 
 def load(
-    disk: Disk,
-    directory: str,
-    names: Sequence[str],
-    key: ObjectKey,
-    options: ReadOptions,
-    *,
-    open_data: bool,
+    disk: Disk, directory: str, names: Sequence[str], key: ObjectKey, options: ReadOptions, *, open_data: bool
 ) -> Loaded:
     """Return the state that ``names`` in ``directory`` amount to.
 

@@ -135,16 +135,7 @@ def _nothing_to_close() -> None:
 class FileObject:
     """An opened object of the filesystem engine; owns its descriptor."""
 
-    __slots__ = (
-        "state",
-        "keep_cache",
-        "check_md5",
-        "_disk",
-        "_fd",
-        "_quarantine",
-        "_recent",
-        "_chunk_bytes",
-    )
+    __slots__ = ("state", "keep_cache", "check_md5", "_disk", "_fd", "_quarantine", "_recent", "_chunk_bytes")
 
     def __init__(
         self,

@@ -6,13 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from urllib.parse import quote
 
-from swift.gateway.subrequest import (
-    Forward,
-    ReportedChange,
-    make_subrequest,
-    open_response,
-    report_change,
-)
+from swift.gateway.subrequest import Forward, ReportedChange, make_subrequest, open_response, report_change
 from swift.gateway.writing import WriteNotStored, forward_write
 from swift.http.body import CHUNK_BYTES, BodyError, RequestBody
 from swift.http.headers import HeaderMap, lower_name

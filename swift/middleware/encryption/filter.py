@@ -177,9 +177,4 @@ def _make_filter(app: App, settings: EncryptionSettings, services: Services) -> 
     return Encryption(app, settings, limits, services.telemetry().log)
 
 
-FILTER = FilterDeclaration(
-    "encryption",
-    EncryptionSettings,
-    _make_filter,
-    position=300,
-)
+FILTER = FilterDeclaration("encryption", EncryptionSettings, _make_filter, position=300)

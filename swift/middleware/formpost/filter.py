@@ -137,11 +137,7 @@ class FormPost(Filter):
         agent = "%(orig)s FormPost"
         sub = make_subrequest(request, "PUT", raw_path, headers=headers, body=body, source="FP", agent=agent)
         scope = SignedScope(
-            key.scope,
-            entity.path._replace(obj=None),
-            entity.path.obj or "",
-            is_prefix=True,
-            is_reading=False,
+            key.scope, entity.path._replace(obj=None), entity.path.obj or "", is_prefix=True, is_reading=False
         )
         scope.restrict(sub, FORMPOST_USER)
         try:

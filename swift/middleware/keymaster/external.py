@@ -76,8 +76,7 @@ def make_external_keymaster(
     except KeyError as error:
         raise ConfigError(f"[filter:{name}] the key service has no key {error}")
     return Keymaster(
-        app,
-        RootSecrets(found, parsed.active_root_secret_id or None, str(parsed.meta_version_to_write)),
+        app, RootSecrets(found, parsed.active_root_secret_id or None, str(parsed.meta_version_to_write))
     )
 
 

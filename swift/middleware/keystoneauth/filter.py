@@ -25,12 +25,7 @@ from swift.middleware.authorization import (
 )
 from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.middleware.keystoneauth.identity import Identity, get_identity
-from swift.middleware.keystoneauth.settings import (
-    KeystoneauthSettings,
-    Roles,
-    fold_roles,
-    roles_by_prefix,
-)
+from swift.middleware.keystoneauth.settings import KeystoneauthSettings, Roles, fold_roles, roles_by_prefix
 
 #: Stored domain of an account that was created while its owner's domain was unknown.
 UNKNOWN_DOMAIN = "_unknown"

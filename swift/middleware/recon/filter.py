@@ -216,10 +216,4 @@ def _make_filter(app: App, settings: ReconSettings, services: Services) -> Recon
     return Recon(app, settings, ("account", "container", *objects))
 
 
-FILTER = FilterDeclaration(
-    "recon",
-    ReconSettings,
-    _make_filter,
-    position=40,
-    servers=("storage",),
-)
+FILTER = FilterDeclaration("recon", ReconSettings, _make_filter, position=40, servers=("storage",))

@@ -613,12 +613,7 @@ class _ObjectRequest:
         sub = self._link.make_request("PUT", self._object_path)
         sub.headers["x-timestamp"] = stamp.internal
         restore = _ObjectRequest(
-            self._forward,
-            self._guesser,
-            sub,
-            self._entity,
-            self._info,
-            name_bytes_max=self._name_bytes_max,
+            self._forward, self._guesser, sub, self._entity, self._info, name_bytes_max=self._name_bytes_max
         )
         try:
             response = restore._link_to(found)

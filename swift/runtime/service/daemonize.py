@@ -26,13 +26,7 @@ from swift.config.unknown import unknown_options
 from swift.platform.heap import limit_heaps
 from swift.platform.privileges import drop_privileges
 from swift.runtime.backendapp import BackendContext
-from swift.runtime.daemon import (
-    DaemonTask,
-    Runner,
-    Schedule,
-    run_all_forever,
-    run_all_once,
-)
+from swift.runtime.daemon import DaemonTask, Runner, Schedule, run_all_forever, run_all_once
 from swift.runtime.declaration import Daemon, DaemonParts
 from swift.runtime.notify import READY, STOPPING, notify_systemd
 from swift.runtime.pipeline import server_of
@@ -49,19 +43,12 @@ def make_parser(daemon: Daemon) -> CommandLine:
     """Return the command line."""
     command = f"swift-{daemon.name}"
     parser = CommandLine(
-        prog=command,
-        description=daemon.about,
-        epilog=f"example: {command} {daemon.usual_path} --once -v",
+        prog=command, description=daemon.about, epilog=f"example: {command} {daemon.usual_path} --once -v"
     )
     parser.add_argument("config", nargs="?", help="configuration file or directory")
     parser.add_argument("-v", "--verbose", action="store_true", help="log to the console")
     parser.add_argument("-o", "--once", action="store_true", help="do one pass and exit")
-    parser.add_argument(
-        "-t",
-        "--test-config",
-        action="store_true",
-        help="check the configuration and exit",
-    )
+    parser.add_argument("-t", "--test-config", action="store_true", help="check the configuration and exit")
     parser.add_argument("-d", "--devices", default="", help="only these devices (comma list)")
     parser.add_argument("-p", "--partitions", default="", help="only these partitions (comma list)")
     if daemon.server_type == "object":
@@ -209,10 +196,7 @@ def _test(daemon: Daemon, path: str, prepared: PreparedDaemon) -> int:
     for finding in unknown_options(path, only=daemon.name):
         print(f"swift-{daemon.name}: warning: {finding}", file=sys.stderr)
     settings = ServerSettings.parse(read_section(path, daemon.name))
-    problems = [
-        *prepared.rings.damaged(),
-        *machine_problems(daemon.name, path, settings, listens=False),
-    ]
+    problems = [*prepared.rings.damaged(), *machine_problems(daemon.name, path, settings, listens=False)]
     for problem in problems:
         print(f"swift-{daemon.name}: {problem}", file=sys.stderr)
     return 1 if problems else 0

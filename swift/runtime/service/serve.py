@@ -19,15 +19,7 @@ from typing import Any
 
 from swift import green
 from swift.base.errors import ConfigError, SwiftError
-from swift.compose import (
-    CONSOLE_KEY,
-    PROCESS_KEY,
-    Cluster,
-    Process,
-    cluster_of,
-    start_tracing,
-    telemetry_of,
-)
+from swift.compose import CONSOLE_KEY, PROCESS_KEY, Cluster, Process, cluster_of, start_tracing, telemetry_of
 from swift.config.commandline import CommandLine
 from swift.config.common import PortSettings, PrioritySettings, ServerSettings
 from swift.config.files import read_section
@@ -322,12 +314,7 @@ def make_parser(section: str) -> CommandLine:
     )
     parser.add_argument("config", nargs="?", help="configuration file or directory")
     parser.add_argument("-v", "--verbose", action="store_true", help="log to the console")
-    parser.add_argument(
-        "-t",
-        "--test-config",
-        action="store_true",
-        help="check the configuration and exit",
-    )
+    parser.add_argument("-t", "--test-config", action="store_true", help="check the configuration and exit")
     parser.add_argument("words", nargs="*", help="'verbose' is accepted as a bare word")
     return parser
 

@@ -576,6 +576,4 @@ def _object_checksum(call: Call, sums: Sequence[_PartChecksum | None], requested
     return checksum
 
 
-HANDLERS: dict[str, Handler] = {
-    "CompleteMultipartUpload": complete_upload,
-}
+HANDLERS: dict[str, Handler] = {"CompleteMultipartUpload": complete_upload}

@@ -167,11 +167,7 @@ def open_source(call: Call, source: CopySource, byte_range: str | None = None) -
 # --- CopyObject ---------------------------------------------------------------------------------------
 
 COPY_RESULT = Group(
-    "CopyObjectResult",
-    Text("LastModified"),
-    Text("ETag"),
-    *CHECKSUM_ELEMENTS,
-    Text("ChecksumType"),
+    "CopyObjectResult", Text("LastModified"), Text("ETag"), *CHECKSUM_ELEMENTS, Text("ChecksumType")
 )
 _COPIED_HEADERS = (*CONTENT_HEADERS, "content-type")
 
@@ -294,6 +290,4 @@ def _tag_headers(headers: HeaderMap, source: HeaderMap) -> HeaderMap:
     return {fields.TRANSIENT_S3_TAGGING: text} if text else {}
 
 
-HANDLERS: dict[str, Handler] = {
-    "CopyObject": copy_object,
-}
+HANDLERS: dict[str, Handler] = {"CopyObject": copy_object}

@@ -189,18 +189,12 @@ DELETE_OBJECTS = Group(
     "Delete",
     Text("Quiet"),
     RepeatedGroup(
-        "Object",
-        Text("Key", required=True),
-        *texts("VersionId ETag LastModifiedTime Size"),
-        required=True,
+        "Object", Text("Key", required=True), *texts("VersionId ETag LastModifiedTime Size"), required=True
     ),
 )
 DELETE_RESULT = Group(
     "DeleteResult",
-    RepeatedGroup(
-        "Deleted",
-        *texts("Key VersionId DeleteMarker DeleteMarkerVersionId"),
-    ),
+    RepeatedGroup("Deleted", *texts("Key VersionId DeleteMarker DeleteMarkerVersionId")),
     RepeatedGroup("Error", *texts("Key VersionId Code Message")),
 )
 #: Bytes of a document for each object, whatever its quoting.
@@ -306,6 +300,4 @@ def _render_error(item: Tree, error: S3Error) -> Value:
     return value
 
 
-HANDLERS: dict[str, Handler] = {
-    "DeleteObjects": delete_objects,
-}
+HANDLERS: dict[str, Handler] = {"DeleteObjects": delete_objects}

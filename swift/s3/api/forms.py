@@ -392,6 +392,4 @@ def _validate_redirect(url: str) -> str:
     return urlunsplit(parts._replace(fragment=""))
 
 
-HANDLERS: dict[str, Handler] = {
-    "PostObject": post_object,
-}
+HANDLERS: dict[str, Handler] = {"PostObject": post_object}

@@ -288,11 +288,7 @@ def copy_part(call: Call) -> Response:
 
 
 def _copy_part(
-    call: Call,
-    source: CopySource,
-    byte_range: str | None,
-    state: UploadState,
-    number: int,
+    call: Call, source: CopySource, byte_range: str | None, state: UploadState, number: int
 ) -> Response:
     requested = parse_requested_checksum(state.headers)
     _validate_source_range(call, source, byte_range)

@@ -14,11 +14,7 @@ from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import Response
-from swift.middleware.versioned_writes.names import (
-    Version,
-    unquote_container_name,
-    version_name_bytes,
-)
+from swift.middleware.versioned_writes.names import Version, unquote_container_name, version_name_bytes
 from swift.s3.core.call import Call, invalid_argument, version_query
 from swift.s3.core.checksums import ALGORITHMS, FULL_OBJECT
 from swift.s3.core.errors import S3Error, error_for_status

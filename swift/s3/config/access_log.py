@@ -35,9 +35,7 @@ from swift.telemetry.statsd import Statsd
 _DROPPED = Event("s3api.logs.dropped", "Lines of buckets' access logs that were dropped.")
 
 _GRANT = RepeatedGroup(
-    "Grant",
-    Group("Grantee", TypeAttribute(), *texts("ID DisplayName EmailAddress URI")),
-    Text("Permission"),
+    "Grant", Group("Grantee", TypeAttribute(), *texts("ID DisplayName EmailAddress URI")), Text("Permission")
 )
 LOGGING = Group(
     "BucketLoggingStatus",

@@ -161,11 +161,7 @@ _declare(_OBJECT, "PUT", "PutObjectAcl", "acl", "versionId", note="With s3_acl o
 for _method in ("GET", "PUT", "DELETE"):
     _declare(_OBJECT, _method, f"{_method.capitalize()}ObjectTagging", "tagging", "versionId")
     _declare(
-        _OBJECT,
-        _method,
-        f"{_method.capitalize()}ObjectAnnotation",
-        "annotation annotationName",
-        "versionId",
+        _OBJECT, _method, f"{_method.capitalize()}ObjectAnnotation", "annotation annotationName", "versionId"
     )
 _declare(
     _OBJECT,

@@ -175,10 +175,7 @@ class LifecyclePass:
         self._failed: set[str] = set()
         self._walked: dict[str, tuple[Timestamp, int]] = {}
         self._inventory_run = InventoryRun(
-            task.client,
-            pass_context.clock.time,
-            lambda: pass_context.stop.requested,
-            task.settings.page_size,
+            task.client, pass_context.clock.time, lambda: pass_context.stop.requested, task.settings.page_size
         )
         self._expiration = Expiration(
             task.client, pass_context.clock.time, pass_context.stop.wait, task.settings.abort_grace

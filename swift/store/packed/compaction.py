@@ -30,16 +30,7 @@ from swift.store.packed.changes import Change, Update
 from swift.store.packed.device import PackedDevice
 from swift.store.packed.entry import EXPLICIT, Entry
 from swift.store.packed.lost import LostRanges
-from swift.store.packed.record import (
-    ALIGNMENT,
-    BadRecord,
-    Header,
-    Kind,
-    Position,
-    Record,
-    Reference,
-    padded,
-)
+from swift.store.packed.record import ALIGNMENT, BadRecord, Header, Kind, Position, Record, Reference, padded
 from swift.store.packed.rows import Spaces
 from swift.store.packed.volumes import OpenVolume, StoredRecord, only_unreadable
 

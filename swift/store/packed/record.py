@@ -131,11 +131,7 @@ class Header(NamedTuple):
 
 
 def file_name(
-    kind: Kind,
-    timestamp: Timestamp,
-    fragment: int | None,
-    durable: bool,
-    ctype_timestamp: Timestamp | None,
+    kind: Kind, timestamp: Timestamp, fragment: int | None, durable: bool, ctype_timestamp: Timestamp | None
 ) -> str:
     """Return the name of a file with the meaning of a record; empty for records that have no file."""
     if kind is Kind.DATA:

@@ -297,12 +297,7 @@ class Recovery:
         self._said.ends[volume.number] = end
 
     def _lose(
-        self,
-        volume: OpenVolume,
-        lost: LostRanges,
-        last: list[tuple[Position, Header]],
-        *,
-        is_owned: bool,
+        self, volume: OpenVolume, lost: LostRanges, last: list[tuple[Position, Header]], *, is_owned: bool
     ) -> None:
         """Note what a scan could not use; ``last`` is the last batch. Raises OSError if it is too much."""
         torn_from = last[0][1].batch_unit * ALIGNMENT if last else 0

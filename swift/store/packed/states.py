@@ -80,10 +80,7 @@ WRITER: Mapping[Volume, Mapping[Event, Volume]] = {
     Volume.BEHIND: {Event.REPLAY: Volume.READY, Event.LOSE: Volume.NONE},
 }
 INDEX: Mapping[Completeness, Mapping[IndexEvent, Completeness]] = {
-    Completeness.CLOSED: {
-        IndexEvent.OPEN: Completeness.WHOLE,
-        IndexEvent.OPEN_PARTLY: Completeness.PARTIAL,
-    },
+    Completeness.CLOSED: {IndexEvent.OPEN: Completeness.WHOLE, IndexEvent.OPEN_PARTLY: Completeness.PARTIAL},
     # Another index took the place of one that failed.
     Completeness.WHOLE: {
         IndexEvent.OPEN: Completeness.WHOLE,

@@ -21,13 +21,7 @@ from swift.platform.disk import Disk
 from swift.platform.locks import HOLDER_TIMEOUT_S, poll
 from swift.platform.mountwatch import MountWatch
 from swift.platform.regularfiles import read_through_links
-from swift.platform.sharedstate import (
-    TOKEN_BYTES,
-    SessionLost,
-    SharedState,
-    StateHeld,
-    TierSession,
-)
+from swift.platform.sharedstate import TOKEN_BYTES, SessionLost, SharedState, StateHeld, TierSession
 from swift.store.lmdbindex import Index, IndexFailed, IndexReplaced, LmdbIndex
 from swift.store.tier import figures
 from swift.store.tier.directory import Handles, HashDirectory, Reader
