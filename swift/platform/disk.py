@@ -317,3 +317,11 @@ class Disk:
     def drop_cache(self, fd: int, offset: int, length: int) -> None:
         """Tell the kernel that these bytes will not be read again soon."""
         os.posix_fadvise(fd, offset, length, os.POSIX_FADV_DONTNEED)
+
+
+def names_in(disk: Disk, directory: str) -> list[str]:
+    """Return the names in a directory, none if it is missing or is none. Raises OSError."""
+    try:
+        return disk.listdir(directory)
+    except (FileNotFoundError, NotADirectoryError):
+        return []

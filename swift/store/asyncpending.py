@@ -17,7 +17,7 @@ from swift.base.hashing import PathHasher
 from swift.base.pickles import PickleRefused, restricted_loads
 from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.platform.devices import Devices
-from swift.platform.disk import Disk
+from swift.platform.disk import Disk, names_in
 from swift.platform.durable import make_directories, replace_file
 from swift.platform.quarantine import move_to_quarantine
 from swift.platform.regularfiles import IrregularFile, is_blocking, read_regular
@@ -98,21 +98,16 @@ class FileUpdates:
     def groups(self, device: str, policy: Policy) -> list[str]:
         """See ``PendingUpdates``: the suffixes."""
         return [
-            name for name in self._names(async_dir(self._devices.path(device), policy)) if is_suffix(name)
+            name
+            for name in names_in(self._disk, async_dir(self._devices.path(device), policy))
+            if is_suffix(name)
         ]
-
-    def _names(self, directory: str) -> list[str]:
-        """Return the names in a directory that may be gone or something else."""
-        try:
-            return self._disk.listdir(directory)
-        except (FileNotFoundError, NotADirectoryError):
-            return []
 
     def objects(self, device: str, policy: Policy, group: str) -> tuple[list[list[UpdateRef]], list[str]]:
         directory = f"{async_dir(self._devices.path(device), policy)}/{group}"
         good: list[str] = []
         bad: list[str] = []
-        for name in sorted(self._names(directory), reverse=True):
+        for name in sorted(names_in(self._disk, directory), reverse=True):
             (good if name.count("-") == 1 and suffix_of(name.partition("-")[0]) == group else bad).append(
                 name
             )
@@ -123,7 +118,9 @@ class FileUpdates:
     def unknown_policies(self, device: str, policies: Iterable[Policy]) -> list[str]:
         path = self._devices.path(device)
         known = {os.path.basename(async_dir(path, policy)) for policy in policies}
-        return sorted(name for name in self._names(path) if name.startswith(DIRECTORY) and name not in known)
+        return sorted(
+            name for name in names_in(self._disk, path) if name.startswith(DIRECTORY) and name not in known
+        )
 
     # --- reading --------------------------------------------------------------------------------------
 

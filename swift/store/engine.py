@@ -16,6 +16,7 @@ from typing import Unpack
 
 from swift.base.calls import Run
 from swift.base.timestamp import Timestamp
+from swift.platform.disk import names_in
 from swift.policy.policy import Policy
 from swift.store.api import (
     Capabilities,
@@ -159,16 +160,12 @@ class FileStore(EngineDefaults):
         self, device: str, partition: str, policy: Policy, suffixes: Iterable[str] | None = None
     ) -> Iterator[str]:
         path = partition_dir(self.core.devices.path(device), policy, partition)
-        for suffix in sorted(filter(is_suffix, self._names(path) if suffixes is None else suffixes)):
-            for name in sorted(self._names(f"{path}/{suffix}")):
+        for suffix in sorted(
+            filter(is_suffix, names_in(self.core.disk, path) if suffixes is None else suffixes)
+        ):
+            for name in sorted(names_in(self.core.disk, f"{path}/{suffix}")):
                 if len(name) == 32 and name.endswith(suffix):
                     yield name
-
-    def _names(self, path: str) -> list[str]:
-        try:
-            return self.core.disk.listdir(path)
-        except (FileNotFoundError, NotADirectoryError):
-            return []
 
     def replication_lock(
         self, device: str, partition: str, policy: Policy, timeout_s: float, *, incoming: bool = True

@@ -22,7 +22,7 @@ from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
 from swift.ec.fragment import HEADER_BYTES, BadFragment, FragmentHeader
 from swift.http import fields
-from swift.platform.disk import Disk
+from swift.platform.disk import Disk, names_in
 from swift.platform.durable import make_directories
 from swift.platform.locks import file_lock, lock_directory
 from swift.platform.regularfiles import IrregularFile, open_regular
@@ -128,16 +128,9 @@ def _is_meta_until(name: str, timestamp: Timestamp) -> bool:
         return False
 
 
-def _names_below(disk: Disk, directory: str) -> list[str]:
-    try:
-        return disk.listdir(directory)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-
-
 def _sync_object(disk: Disk, directory: str) -> None:
     """Make the files of a hash directory durable, and their names. What vanishes meanwhile is superseded."""
-    for name in _names_below(disk, directory):
+    for name in names_in(disk, directory):
         try:
             fd = open_regular(disk, f"{directory}/{name}", os.O_RDONLY)
         except (FileNotFoundError, IrregularFile):
@@ -426,7 +419,7 @@ class FileMaintenance:
         disk, device_path = self._core.disk, self._core.devices.path(device)
         path = partition_dir(device_path, policy, partition)
         for suffix in filter(is_suffix, suffixes):
-            for name in _names_below(disk, f"{path}/{suffix}"):
+            for name in names_in(disk, f"{path}/{suffix}"):
                 _sync_object(disk, f"{path}/{suffix}/{name}")
             _sync_if_there(disk, f"{path}/{suffix}")
         for directory in (path, objects_dir(device_path, policy), device_path):
@@ -435,7 +428,7 @@ class FileMaintenance:
     def prepare(self, device: str, policy: Policy, before_s: float) -> list[str]:
         disk, device_path = self._core.disk, self._core.devices.path(device)
         temporary, objects = temporary_dir(device_path, policy), objects_dir(device_path, policy)
-        for name in _names_below(disk, temporary):
+        for name in names_in(disk, temporary):
             try:
                 if disk.stat(f"{temporary}/{name}").st_mtime < before_s:
                     disk.unlink(f"{temporary}/{name}")

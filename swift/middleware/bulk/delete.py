@@ -10,9 +10,10 @@ from urllib.parse import quote, unquote_to_bytes
 from swift import green
 from swift.gateway.subrequest import Forward, ReportedChange, open_response, report_change
 from swift.http.body import CHUNK_BYTES, BodyError
+from swift.http.report import status_line
 from swift.http.request import Request
 from swift.middleware.bulk.extract import make_bulk_subrequest
-from swift.middleware.bulk.report import BulkReport, status_line
+from swift.middleware.bulk.report import BulkReport
 
 #: Longest line of a list, bytes.
 LINE_BYTES_MAX = 1 << 14

@@ -10,8 +10,9 @@ from swift.gateway.subrequest import Forward, ReportedChange, make_subrequest, o
 from swift.gateway.writing import WriteNotStored, forward_write
 from swift.http.body import CHUNK_BYTES, BodyError, RequestBody
 from swift.http.headers import HeaderMap, lower_name
+from swift.http.report import status_line
 from swift.http.request import Request
-from swift.middleware.bulk.report import BulkReport, status_line
+from swift.middleware.bulk.report import BulkReport
 from swift.middleware.bulk.unpack import DecompressedReader
 from swift.wire.tar import BadTar, Member, MemberKind, TarReader
 

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
-from html import escape
 
 from swift.http.negotiate import ListingFormat
-from swift.http.response import reason_phrase
-
-
-def status_line(status: int) -> str:
-    """Return a status with its reason, such as ``404 Not Found``."""
-    return f"{status} {reason_phrase(status)}"
+from swift.http.report import render_report, status_line
 
 
 @dataclass
@@ -49,22 +42,9 @@ class BulkReport:
 
     def render(self, report_format: ListingFormat) -> bytes:
         """Return the report in one of the formats of listings."""
-        fields = {**self.counts, "Response Body": self.body, "Response Status": self.status}
-        if report_format is ListingFormat.JSON:
-            ordered = {"Response Status": self.status, "Response Body": self.body, **self.counts}
-            return json.dumps({**ordered, "Errors": self.errors}).encode()
-        if report_format.is_xml:
-            lines = [f"<{self.root_element}>"]
-            for name, value in sorted(fields.items()):
-                tag = name.replace(" ", "_").lower()
-                lines.append(f"<{tag}>{escape(str(value))}</{tag}>")
-            lines.append("<errors>")
-            lines += [
-                f"<object><name>{escape(name)}</name><status>{escape(status)}</status></object>"
-                for name, status in self.errors
-            ]
-            lines += ["</errors>", f"</{self.root_element}>", ""]
-            return "\n".join(lines).encode()
-        lines = [f"{name}: {value}" for name, value in sorted(fields.items())]
-        lines += ["Errors:", *(f"{name}, {status}" for name, status in self.errors), ""]
-        return "\n".join(lines).encode()
+        values: dict[str, str | int] = {
+            "Response Status": self.status,
+            "Response Body": self.body,
+            **self.counts,
+        }
+        return render_report(report_format, self.root_element, values, self.errors)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from swift.base.digits import is_digits
+from swift.platform.disk import names_in
 from swift.policy.policy import Policy
 from swift.store.api import ObjectKey
 from swift.store.chooser import choose
@@ -21,7 +22,7 @@ from swift.store.packed.device import PackedDevice
 from swift.store.packed.entry import Entry, decode_entries, object_hash_of, partition_prefix
 from swift.store.packed.files import link_file, remove
 from swift.store.packed.objects import Reader
-from swift.store.packed.place import Place, names_in
+from swift.store.packed.place import Place
 from swift.store.packed.record import Kind, Record, Reference
 from swift.store.packed.rows import Spaces
 from swift.store.reader import ANY_NAME

@@ -9,7 +9,6 @@ from __future__ import annotations
 from contextlib import suppress
 
 from swift.base.timestamp import Timestamp
-from swift.platform.disk import Disk
 from swift.platform.syncing import sync_directory
 from swift.policy.policy import Policy
 from swift.store.api import ObjectKey
@@ -164,14 +163,6 @@ def _merged(found: list[Entry], files: list[Entry]) -> list[Entry]:
         elif file is not None:
             merged.append(entry._replace(durable=entry.durable or file.durable))
     return [*merged, *left.values()]
-
-
-def names_in(disk: Disk, directory: str) -> list[str]:
-    """Return the names in a directory, none if it is missing. Raises OSError."""
-    try:
-        return disk.listdir(directory)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
 
 
 def external_entry(name: str, policy: Policy) -> Entry | None:

@@ -17,7 +17,7 @@ from hashlib import md5
 from swift.base.digits import is_digits
 from swift.base.errors import LockTimeout, SwiftError
 from swift.green import pause
-from swift.platform.disk import Disk
+from swift.platform.disk import Disk, names_in
 from swift.platform.locks import file_lock
 from swift.platform.regularfiles import open_with_status
 from swift.platform.waiting import yielding
@@ -35,7 +35,7 @@ from swift.store.packed.device import PackedDevice
 from swift.store.packed.devices import LOOK_EVERY_S, PackedDevices
 from swift.store.packed.entry import Entry
 from swift.store.packed.files import publish_file, remove, unlink
-from swift.store.packed.place import NOWHERE, Place, names_in
+from swift.store.packed.place import NOWHERE, Place
 from swift.store.packed.quarantine import quarantine
 from swift.store.packed.record import BadRecord, Kind, Record, Reference
 from swift.store.reader import ANY_NAME

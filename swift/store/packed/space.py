@@ -7,6 +7,7 @@ from functools import partial
 
 from swift.base.digits import is_digits
 from swift.base.errors import NoSpace
+from swift.platform.disk import names_in
 from swift.policy.policy import Policy
 from swift.store.api import ObjectKey, Pace
 from swift.store.calls import Effort, effort
@@ -17,7 +18,7 @@ from swift.store.lmdbindex import Writing
 from swift.store.packed import rows
 from swift.store.packed.compaction import CompactionReport, Compactor, volume_uses
 from swift.store.packed.devices import PackedDevices
-from swift.store.packed.place import Place, external_entry, names_in
+from swift.store.packed.place import Place, external_entry
 from swift.store.packed.repack import Repacker, has_hashes
 from swift.store.reader import ANY_NAME
 
