@@ -219,7 +219,13 @@ NOT_REPORTED = {
     "s3/core/privileged.py": "internal objects",
     "s3/core/session.py": "what the operation in the line says",
 }
-_MAKERS = {"make_subrequest", "make_segment_request", "make_bulk_subrequest", "internal_client"}
+_MAKERS = {
+    "make_subrequest",
+    "make_privileged_request",
+    "make_segment_request",
+    "make_bulk_subrequest",
+    "internal_client",
+}
 
 
 def names_of(path):
