@@ -30,8 +30,8 @@ class Heartbeat(ResponseBody):
 
     ``immediate`` sends the first space before the work starts, ``separator`` separates spaces and report. The
     work starts when the body is read, or with ``start``. ``render_failure`` renders the report of an
-    exception. The work continues to its end when the client disconnects. ``on_unread`` releases resources
-    when the body is never read.
+    exception. The work continues to its end when the client disconnects, unless it ``is_cancelled`` then.
+    ``on_unread`` releases resources when the body is never read. ``first`` stands for the first space.
     """
 
     def __init__(
@@ -41,7 +41,9 @@ class Heartbeat(ResponseBody):
         *,
         interval_s: float,
         immediate: bool = False,
+        first: bytes = SPACE,
         separator: bytes = SEPARATOR,
+        is_cancelled: bool = False,
         on_unread: Callable[[], None] | None = None,
     ):
         self.length = None
@@ -49,8 +51,11 @@ class Heartbeat(ResponseBody):
         self._render_failure = render_failure
         self._interval_s = interval_s
         self._immediate = immediate
+        self._first = first
         self._separator = separator
+        self._is_cancelled = is_cancelled
         self._on_unread = on_unread
+        self._task: green.Task[None] | None = None
         self._queue: green.Queue[bytes] | None = None
 
     def start(self, wait_s: float | None) -> bytes | None:
@@ -58,25 +63,27 @@ class Heartbeat(ResponseBody):
 
         ``wait_s`` None waits for the end.
         """
-        self._on_unread = None
-        self._queue = green.Queue()
-        green.spawn_detached(self._run, self._queue)
+        queue = self._begin()
         try:
-            return self._queue.get(None if wait_s is None else time.monotonic() + wait_s)
+            return queue.get(None if wait_s is None else time.monotonic() + wait_s)
         except green.DeadlineExceeded:
             # The first space is due.
             self._immediate = True
             return None
 
-    def __iter__(self) -> Iterator[bytes]:
+    def _begin(self) -> green.Queue[bytes]:
+        """Return the queue of the report; start the work unless it has begun."""
         self._on_unread = None
-        queue = self._queue
-        if queue is None:
-            queue = green.Queue()
-            green.spawn_detached(self._run, queue)
+        if self._queue is None:
+            self._queue = green.Queue()
+            self._task = green.spawn(self._run, self._queue)
+        return self._queue
+
+    def __iter__(self) -> Iterator[bytes]:
+        queue = self._begin()
         has_sent_space = self._immediate
         if has_sent_space:
-            yield SPACE
+            yield self._first
         while True:
             try:
                 report = queue.get(time.monotonic() + self._interval_s)
@@ -90,7 +97,9 @@ class Heartbeat(ResponseBody):
             return
 
     def close(self) -> None:
-        """Report that the body was not read."""
+        """Report that the body was not read, or stop the work of a client that disconnected."""
+        if self._is_cancelled and self._task is not None:
+            self._task.kill()
         on_unread, self._on_unread = self._on_unread, None
         if on_unread is not None:
             on_unread()

@@ -8,10 +8,9 @@ a client can send the remaining names again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from swift import green
 from swift.compose import Services
 from swift.config.kinds import COUNT, integer, number
 from swift.config.schema import Settings, option
@@ -26,7 +25,7 @@ from swift.middleware.bulk.extract import ArchiveExtraction, ExtractLimits
 from swift.middleware.bulk.report import BulkReport
 from swift.middleware.bulk.unpack import ARCHIVE_FORMATS
 from swift.middleware.filter import App, Filter, FilterDeclaration
-from swift.middleware.heartbeat import requires_final_status
+from swift.middleware.heartbeat import SPACE, Heartbeat, requires_final_status
 from swift.telemetry.telemetry import Telemetry
 
 
@@ -102,63 +101,24 @@ class Bulk(Filter):
         if report.status:
             status = report.status_code if waits_for_status else 200
             return Response(status, headers, IterableBody([report.render(report_format)]))
-        work = _BackgroundRun(report, run, self._settings.yield_frequency, self._make_error_logger(request))
-        if waits_for_status:
-            work.wait()
-            return Response(report.status_code, headers, IterableBody([report.render(report_format)]))
-        if work.is_done():
-            return Response(200, headers, IterableBody([report.render(report_format)]))
-        return Response(200, headers, IterableBody(work.pieces(report_format), on_close=work.cancel))
 
-    def _make_error_logger(self, request: Request) -> Callable[[Exception], None]:
-        message, txid = f"Error: {request.method} {request.path_qs}", request.env.get(environkeys.TRANS_ID)
-        return lambda error: self._log.exception(message, error, txid=txid)
+        def work() -> bytes:
+            return run().render(report_format)
 
+        def failed(error: Exception) -> bytes:
+            message = f"Error: {request.method} {request.path_qs}"
+            self._log.exception(message, error, txid=request.env.get(environkeys.TRANS_ID))
+            report.fail(500)
+            return report.render(report_format)
 
-class _BackgroundRun:
-    """A run in a green thread of its own; ``on_error`` is called with an unexpected exception."""
-
-    def __init__(
-        self,
-        report: BulkReport,
-        run: Callable[[], BulkReport],
-        interval_s: float,
-        on_error: Callable[[Exception], None],
-    ):
-        self._report = report
-        self._interval_s = interval_s
-        self._on_error = on_error
-        self._done = green.Event()
-        self._task = green.spawn(self._run, run)
-
-    def _run(self, run: Callable[[], BulkReport]) -> None:
-        try:
-            run()
-        except Exception as error:
-            # The status line 200 has been sent already.
-            self._on_error(error)
-            self._report.fail(500)
-        self._done.set()
-
-    def is_done(self) -> bool:
-        """Wait for the end, at most until the next heartbeat is due; return True at the end."""
-        return self._done.wait(self._interval_s)
-
-    def wait(self) -> None:
-        """Wait for the end."""
-        while not self.is_done():
-            pass
-
-    def pieces(self, report_format: ListingFormat) -> Iterator[bytes]:
-        """Yield heartbeats, then the report."""
-        yield DECLARATION.encode() if report_format.is_xml else b" "
-        while not self.is_done():
-            yield b" "
-        yield b"\r\n\r\n" + self._report.render(report_format)
-
-    def cancel(self) -> None:
-        """Stop the work after the client disconnected."""
-        self._task.kill()
+        interval_s = self._settings.yield_frequency
+        first = DECLARATION.encode() if report_format.is_xml else SPACE
+        body = Heartbeat(work, failed, interval_s=interval_s, first=first, is_cancelled=True)
+        content = body.start(None if waits_for_status else interval_s)
+        if content is None:
+            return Response(200, headers, body)
+        status = report.status_code if waits_for_status else 200
+        return Response(status, headers, IterableBody([content]))
 
 
 def _make_filter(app: App, settings: BulkSettings, services: Services) -> Bulk:
