@@ -102,7 +102,6 @@ class Recovery:
             self._scan(volume, 0, is_owned=locked is not None)
         for number, (_nonce, end) in known.items():
             if number not in numbers:
-                self._said.lost.append((number, 0, end))
                 self._note_lost(number, 0, end)
         self._said.flush()
         self._said.finish()

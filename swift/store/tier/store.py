@@ -294,10 +294,8 @@ class TierStore(ForwardingStore):
         device_path = self.core.devices.path(device)
         directory = partition_dir(device_path, policy, partition)
         path = path_of(device_path, directory)
-        wanted, list_suffixes = (
-            [*filter(is_suffix, how.get("recalculate", ()))],
-            how.get("list_suffixes", False),
-        )
+        wanted = [*filter(is_suffix, how.get("recalculate", ()))]
+        list_suffixes = how.get("list_suffixes", False)
         if wanted:
             self.tier.forget(device_path, [f"{directory}/{suffix}" for suffix in wanted])
         known = None if wanted else self._hashes.find(device_path, path)
