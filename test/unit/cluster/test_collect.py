@@ -5,8 +5,10 @@ import time
 import pytest
 
 from swift import green
-from swift.cluster.collect import ALL_RESULTS, ResultQueue, Until, collect
+from swift.cluster.collect import ResultQueue, Until, collect
 from swift.cluster.quorum import WriteQuorum
+
+ALL_RESULTS = Until(lambda: False)
 
 
 def after(seconds, value):

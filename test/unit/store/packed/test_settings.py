@@ -7,8 +7,8 @@ import os
 import pytest
 
 from swift.base.errors import ConfigError
-from swift.store.packed.entry import VOLUME_BYTES_MAX
-from swift.store.packed.record import BODY_BYTES_MAX
+from swift.store.packed.entry import VOLUME_UNITS
+from swift.store.packed.record import ALIGNMENT, BODY_BYTES_MAX
 from swift.store.packed.settings import PackedSettings
 
 
@@ -19,7 +19,8 @@ def test_sizes_are_told_in_bytes():
 
 def test_no_setting_is_beyond_the_format():
     largest = PackedSettings.parse({"object_max_kb": "65536", "volume_mb": "1024"}, source="")
-    assert largest.object_bytes_max <= BODY_BYTES_MAX and largest.volume_bytes <= VOLUME_BYTES_MAX
+    assert largest.object_bytes_max <= BODY_BYTES_MAX
+    assert largest.volume_bytes <= VOLUME_UNITS * ALIGNMENT
 
 
 @pytest.mark.parametrize(
