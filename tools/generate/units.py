@@ -143,7 +143,7 @@ User=swift
 Group=swift
 StateDirectory=swift
 ExecStart={BIN}/swift-health --history /var/lib/swift/capacity.jsonl --metrics /var/cache/swift/capacity.prom
-# A cluster with problems has a forecast, too, and so has one with nodes of OpenStack Swift, whose state is unknown.
+# A cluster with problems has a forecast, too. With nodes of OpenStack Swift the state is unknown (3).
 SuccessExitStatus=1 2 3
 {SANDBOX}""",
     "swift-health-history.timer": """\
