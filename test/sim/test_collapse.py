@@ -3,13 +3,14 @@
 import contextlib
 import os
 import random
+import shutil
 from collections import Counter
 
 import pytest
 
 from swift.base.timestamp import Timestamp
 from test.support.daemons import Sharders, put, rows, settle, shards, state
-from test.support.sim import MemoryCache, node_port
+from test.support.sim import MemoryCache, SimCluster, node_port
 
 NAMES = [f"o{number:02d}" for number in range(30)]
 #: Shards of fewer rows than this shrink, all of them at once; tombstones count until they are reclaimed.
@@ -21,18 +22,27 @@ class Cut(BaseException):
     """The sharder process was killed."""
 
 
+@pytest.fixture(scope="module")
+def sharded(tmp_path_factory, rings):
+    """The files of a cluster whose container has been split; each test has a copy."""
+    root = tmp_path_factory.mktemp("sharded")
+    with contextlib.closing(SimCluster(root, rings)) as cluster:
+        assert cluster("PUT", "/a/c", {"x-container-sysmeta-sharding": "True"}).status == 201
+        put(cluster, *NAMES)
+        settle(cluster, Sharders(cluster, root))
+        assert (state(cluster), len(shards(cluster))) == ("sharded", 4)
+    return root
+
+
 @pytest.fixture
-def sharders(sim, tmp_path):
-    assert sim("POST", "/a/c", {"x-container-sysmeta-sharding": "True"}).status == 204
+def sim(make_sim, sharded, tmp_path):
+    shutil.copytree(sharded, tmp_path, dirs_exist_ok=True)
+    return make_sim()
+
+
+@pytest.fixture
+def split(sim, tmp_path):
     return Sharders(sim, tmp_path)
-
-
-@pytest.fixture
-def split(sim, sharders):
-    put(sim, *NAMES)
-    settle(sim, sharders)
-    assert (state(sim), len(shards(sim))) == ("sharded", 4)
-    return sharders
 
 
 def count(sim):
@@ -196,8 +206,11 @@ def put_by_another_proxy(sim, *names):
         assert sim("PUT", f"/a/c/{name}", {"content-type": "t/p"}, b"x", env=env).status == 201
 
 
-@pytest.mark.parametrize("away", [None, *range(1, 7)])
-def test_a_proxy_refreshes_cached_shards_that_were_merged_into_the_root(sim, split, away):
+@pytest.mark.parametrize("role", ["none", "leader", "replica", "other"])
+def test_a_proxy_refreshes_cached_shards_that_were_merged_into_the_root(sim, split, role):
+    leader, replica, _third = primaries = sim.primaries("container", "a", "c")
+    other = next(number for number in range(1, 7) if number not in primaries)
+    away = {"leader": leader, "replica": replica, "other": other}.get(role)
     known = cached_shards(sim)
     for _ in range(4):
         split.run(*(number for number in range(1, 7) if number != away), **FEW)

@@ -510,7 +510,7 @@ class SimCluster:
 
     def _add_node(self, n):
         devices = self.root / f"node{n}"
-        (devices / f"sdb{n}").mkdir(parents=True)
+        (devices / f"sdb{n}").mkdir(parents=True, exist_ok=True)
         context = BackendContext(
             devices=Devices(str(devices), mount_check=False),
             hasher=self.hasher,
