@@ -14,6 +14,7 @@ from swift.base.hashing import PathHasher
 from swift.ring.ringfile import load_table
 from swift.ring.view import RingView
 from test.support.cluster import LiveCluster
+from test.support.peer import run
 
 pytestmark = pytest.mark.process
 
@@ -87,10 +88,9 @@ class Node:
         )
 
     def repack(self, *words, code=0):
-        process = self.begin("--format", "json", *words)
-        out, err = process.communicate(timeout=120)
-        assert process.returncode == code, (out, err)
-        return json.loads(out) if out else err
+        done = run("swift-object-repack", "--conf", self.conf, "--format", "json", *words)
+        assert done.returncode == code, done
+        return json.loads(done.stdout) if done.stdout else done.stderr
 
     def state(self):
         (row,) = self.repack("--status")
