@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from test.support.daemons import Sharders
 from test.support.filters import ETAG, PIECES
 from test.support.filters import LargeObjectFixture as LargeFront
 from test.support.s3_fixtures import S3Cluster
@@ -42,6 +43,12 @@ def sim(make_sim):
     cluster = make_sim()
     assert cluster("PUT", "/a/c").status == 201
     return cluster
+
+
+@pytest.fixture
+def sharders(sim, tmp_path):
+    assert sim("POST", "/a/c", {"x-container-sysmeta-sharding": "True"}).status == 204
+    return Sharders(sim, tmp_path)
 
 
 @pytest.fixture

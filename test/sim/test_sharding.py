@@ -11,13 +11,6 @@ from swift.base.timestamp import Timestamp
 from test.support.daemons import Sharders, put, rows, settle, shards, state
 from test.support.sim import node_port
 
-
-@pytest.fixture
-def sharders(sim, tmp_path):
-    assert sim("POST", "/a/c", {"x-container-sysmeta-sharding": "True"}).status == 204
-    return Sharders(sim, tmp_path)
-
-
 NAMES = [f"o{number:02d}" for number in range(30)]
 
 

@@ -53,15 +53,6 @@ def converse(receiver, recorded):
     return got, wanted
 
 
-@pytest.fixture
-def prepared(receiver):
-    """The recording's receiver had one object already, and one with older metadata."""
-    receiver.ask("PUT", "/sdb/8/AUTH_test/c/obj149", "5000000013.00000", b"same")
-    receiver.ask("PUT", "/sdb/8/AUTH_test/c/obj118", "5000000010.00000", b"older meta")
-    receiver.ask("POST", "/sdb/8/AUTH_test/c/obj118", "5000000011.00000", **{"x-object-meta-which": "older"})
-    return receiver
-
-
 def test_a_conversation_about_replicated_objects_is_answered_as_recorded(prepared):
     got, wanted = converse(prepared, bursts("ssync-replicated.jsonl"))
     assert got == wanted

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from functools import partial
 
-import pytest
-
 from swift.cluster.transport import BackendResponse
 from swift.http.body import InMemoryBody
 from swift.obj.ssync.sender import Sender, SenderTimes, SsyncJob
@@ -89,15 +87,6 @@ def push(receiver, recorded, policy, **more):
     suffixes = sorted(store.hashes(device, "8", policy, list_suffixes=True))
     sender.push(SsyncJob(device, "8", policy, NODE, suffixes, **more))
     return transport
-
-
-@pytest.fixture
-def prepared(receiver):
-    """What the recording's sender had: the receiver's objects before, and what the conversation brought."""
-    receiver.ask("PUT", "/sdb/8/AUTH_test/c/obj149", "5000000013.00000", b"same")
-    receiver.ask("PUT", "/sdb/8/AUTH_test/c/obj118", "5000000010.00000", b"older meta")
-    receiver.ask("POST", "/sdb/8/AUTH_test/c/obj118", "5000000011.00000", **{"x-object-meta-which": "older"})
-    return receiver
 
 
 def test_objects_of_all_kinds_are_offered_and_sent_as_recorded(prepared):

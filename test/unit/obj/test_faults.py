@@ -122,12 +122,6 @@ def descriptors():
     return len(os.listdir("/proc/self/fd"))
 
 
-def operations_of(app, disk, action):
-    disk.arm(0, 0)
-    action()
-    return disk.count
-
-
 CODES = [errno.EIO, errno.ENOSPC, errno.EROFS, errno.EMFILE]
 #: Every error that a read can meet, of the device, the filesystem, the network below it or the process.
 READ_CODES = [
