@@ -3,7 +3,6 @@
 import json
 import re
 import subprocess
-import sys
 import time
 
 import pytest
@@ -12,7 +11,7 @@ from swift.aio.make import make_cluster
 from swift.aio.supervisor import accepts_connections
 from test.support.cluster import LiveCluster
 from test.support.databases import rows_of
-from test.support.peer import can_hide_etc, environment, needs_peer, peer_command, run_peer
+from test.support.peer import can_hide_etc, environment, needs_peer, peer_command, run, run_peer
 from test.support.processes import free_ports
 
 NODES = 3
@@ -255,13 +254,7 @@ def test_both_kinds_of_servers_read_a_collapsed_container(cluster, sharder):
                 conf = etc / "container-server" / f"{node}.conf"
                 said += run_peer(f"swift-container-{daemon}", conf, "once", "-v", swift_dir=etc)
     else:
-        done = subprocess.run(
-            [sys.executable, "-m", "swift.cli.manage_shard_ranges", root_files(cluster)[0], *words],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        said = done.stdout
+        said = run("swift-manage-shard-ranges", root_files(cluster)[0], *words).stdout
     assert "can be compacted into acceptor shard range:\n  'AUTH_test/c'" in said, said
 
     def is_whole():
