@@ -78,6 +78,6 @@ def make_slo(sim):
 @pytest.fixture
 def slo(make_slo):
     front = make_slo()
-    answer = front.upload("/a/c/m", [{"path": f"/s/{name}"} for name in PIECES], {"content-type": "v/x"})
-    assert (answer.status, answer.headers["etag"]) == (201, f'"{ETAG}"')
+    response = front.upload("/a/c/m", [{"path": f"/s/{name}"} for name in PIECES], {"content-type": "v/x"})
+    assert (response.status, response.headers["etag"]) == (201, f'"{ETAG}"')
     return front

@@ -15,9 +15,9 @@ BODIES = {"small": b"small", "large": b"large" * 40_000}
 
 
 def listed(sim, query="", container="c"):
-    answer = sim("GET", f"/a/{container}?format=json{query}")
-    assert answer.status in (200, 204), answer
-    return [row.get("name") or row["subdir"] for row in json.loads(answer.body or b"[]")]
+    response = sim("GET", f"/a/{container}?format=json{query}")
+    assert response.status in (200, 204), response
+    return [row.get("name") or row["subdir"] for row in json.loads(response.body or b"[]")]
 
 
 @pytest.fixture
