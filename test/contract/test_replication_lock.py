@@ -7,18 +7,7 @@ import pytest
 from swift.base.errors import DeviceUnavailable, LockTimeout
 from swift.http.body import FileBody
 from swift.store.calls import Effort
-from test.contract.test_store import BENCHES, GOLD, NAMES, NOW, FileBench, key_of, put, running, ts
-
-
-@pytest.fixture(params=BENCHES, ids=NAMES)
-def bench(request, tmp_path):
-    with running(request.param, tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-def store(bench):
-    return bench.store
+from test.contract.test_store import GOLD, NOW, FileBench, key_of, put, ts
 
 
 def is_held(store, partition="7"):
