@@ -79,12 +79,6 @@ def test_buckets_are_listed_in_pages(s3):
     assert [b["Name"] for b in rest["Buckets"]] == ["paged-2", "paged-3", "paged-4"]
 
 
-def test_a_bucket_that_is_not_empty_cannot_be_deleted(s3, bucket):
-    s3.put_object(Bucket=bucket, Key="k", Body=b"v")
-    with refused("BucketNotEmpty", 409):
-        s3.delete_bucket(Bucket=bucket)
-
-
 @pytest.mark.parametrize("name", ["UPPER", "ab", "a..b", "192.168.1.1", "under_score"])
 def test_containers_with_invalid_bucket_names_are_not_buckets(cluster, s3, name):
     cluster.request("PUT", name)
@@ -388,15 +382,6 @@ def test_the_checksum_of_a_completion_is_that_of_the_object(s3, bucket):
     assert (
         complete(s3, bucket, "k", upload, parts, ChecksumCRC32=composite)["ChecksumCRC32"] == f"{composite}-1"
     )
-
-
-def test_an_aborted_upload_leaves_nothing(cluster, s3, bucket):
-    upload, _ = parts_of(s3, bucket, "k", [b"one"])
-    s3.abort_multipart_upload(Bucket=bucket, Key="k", UploadId=upload)
-    with refused("NoSuchUpload", 404):
-        s3.list_parts(Bucket=bucket, Key="k", UploadId=upload)
-    assert "Uploads" not in s3.list_multipart_uploads(Bucket=bucket)
-    assert cluster.request("GET", f"{bucket}+segments").body == b""
 
 
 def test_parts_are_copied_with_ranges_and_conditions(s3, bucket):

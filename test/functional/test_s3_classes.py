@@ -266,15 +266,6 @@ def test_other_users_and_swift_clients_read_bytes_in_another_policy(front, s3, b
     assert other.get_object(Bucket=bucket, Key="k")["Body"].read() == BODY
 
 
-def test_deleting_a_bucket_deletes_its_containers_of_other_classes(front, s3, bucket):
-    for body in (BODY, b"again"):
-        s3.put_object(Bucket=bucket, Key="k", Body=body, StorageClass="STANDARD_IA")
-    assert len(apart(front, bucket)) == 2
-    s3.delete_object(Bucket=bucket, Key="k")
-    s3.delete_bucket(Bucket=bucket)
-    assert front.request("HEAD", f"{bucket}+STANDARD_IA+segments").status == 404
-
-
 def test_the_daemon_moves_objects_that_are_due(front, s3, bucket):
     s3.put_object(Bucket=bucket, Key="k", Body=BODY, Metadata={"m": "1"})
     rule = {

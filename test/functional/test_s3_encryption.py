@@ -154,24 +154,6 @@ def test_devices_contain_neither_customer_keys_nor_plain_text(cluster, s3):
     assert base64.b64encode(KEY).decode() not in cluster.log_text()
 
 
-@pytest.mark.parametrize(
-    ("change", "code"),
-    [
-        ({"SSECustomerAlgorithm": "AES128"}, "InvalidEncryptionAlgorithmError"),
-        ({"SSECustomerKey": b"short"}, "InvalidArgument"),
-        (
-            {"SSECustomerKey": base64.b64encode(KEY).decode(), "SSECustomerKeyMD5": "AAAA"},
-            "InvalidArgument",
-        ),
-    ],
-)
-def test_an_invalid_customer_key_stores_nothing(s3, change, code):
-    with refused(code, 400):
-        s3.put_object(Bucket="sse", Key="bad", Body=DATA, **{**with_key(), **change})
-    with refused("404"):
-        s3.head_object(Bucket="sse", Key="bad")
-
-
 # --- parts --------------------------------------------------------------------------------------------
 
 PARTS = [os.urandom(5 << 20), os.urandom((5 << 20) + 7), b"the end"]

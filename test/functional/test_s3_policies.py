@@ -401,12 +401,6 @@ def test_acls_have_no_effect_where_ownership_is_enforced(owner, other):
     assert other.get_object(Bucket="p-enforced", Key="k")["Body"].read() == b"v"
 
 
-def test_acls_must_be_private_before_ownership_is_enforced(owner, bucket):
-    owner.put_bucket_acl(Bucket=bucket, ACL="public-read")
-    with refused("InvalidBucketAclWithObjectOwnership", 400):
-        controls(owner, bucket, "BucketOwnerEnforced")
-
-
 def test_the_right_to_put_the_acl_is_enough_to_open_and_close_the_bucket(owner, other, bucket):
     with refused("AccessDenied", 403):
         other.put_bucket_acl(Bucket=bucket, ACL="public-read")

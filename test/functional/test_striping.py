@@ -82,13 +82,6 @@ def test_a_node_failure_during_a_download_is_masked(live, container):
         live.restart("object-2")
 
 
-def test_a_concurrent_upload_does_not_change_a_download(live):
-    other = bytes(reversed(BODY))
-    assert halfway(live, "gold/o", lambda: live.request("PUT", "gold/o", body=other)) == BODY
-    assert live.request("GET", "gold/o").body == other
-    live.request("PUT", "gold/o", body=BODY)
-
-
 def has_unnamed_file(group):
     """Return True if a process of a group has a file open that has no name yet."""
     for status in Path("/proc").glob("[0-9]*/stat"):
