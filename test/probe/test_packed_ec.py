@@ -82,8 +82,8 @@ class Coded(LiveCluster):
         assert found == expected
         assert tombstones == gone
         for name, body in self.bodies.items():
-            answer = self.request("GET", f"c/{name}")
-            assert (answer.status, answer.body) == (200, body), name
+            response = self.request("GET", f"c/{name}")
+            assert (response.status, response.body) == (200, body), name
         assert {self.request("GET", f"c/{name}").status for name in self.deleted} <= {404}
 
 

@@ -158,5 +158,5 @@ def test_a_node_switches_to_the_packed_engine_and_back_under_load_and_kills(clus
 
 def compare(node, names):
     for name in names:
-        answer = node.get(name)
-        assert (answer.status, answer.body) == (200, body_of(name)), (name, answer)
+        response = node.get(name)
+        assert (response.status, response.body) == (200, body_of(name)), (name, response)

@@ -30,9 +30,9 @@ def rows(cluster, container):
     listed = {}
     for number, node in nodes:
         path = f"/{node.device}/{part}/{ACCOUNT}/{quote(container)}?format=json"
-        answer = cluster.raw("GET", path, port=node.port)
+        response = cluster.raw("GET", path, port=node.port)
         # 204 means an empty listing.
-        listed[number] = sorted(row["name"] for row in answer.json()) if answer.status == 200 else []
+        listed[number] = sorted(row["name"] for row in response.json()) if response.status == 200 else []
     return listed
 
 
