@@ -89,19 +89,19 @@ def test_an_engine_that_rsync_can_copy_stores_files(bench, store):
 
 
 def test_an_engine_decides_where_its_calls_run(tmp_path):
-    asked = []
+    requests = []
 
     class Pools:
         def run(self, device):
-            asked.append((device, "run"))
+            requests.append((device, "run"))
             return lambda function, *args: function(*args)
 
         def threads(self, device, purpose=""):
-            asked.append((device, purpose))
+            requests.append((device, purpose))
             return lambda function, *args: function(*args)
 
     bench = FileBench(tmp_path)
     bench.store.core.pools = Pools()
     for effort in (Effort.SHORT, Effort.LONG, Effort.HASHES, Effort.LONG):
         bench.store.run("sda", effort)
-    assert asked == [("sda", "run"), ("sda", "run"), ("sda", ""), ("sda", "run"), ("sda", "hashes")]
+    assert requests == [("sda", "run"), ("sda", "run"), ("sda", ""), ("sda", "run"), ("sda", "hashes")]

@@ -91,8 +91,8 @@ def test_an_object_has_its_own_acl(owner, other):
     assert owner.head_object(Bucket="objects", Key="k")["Metadata"] == {"m": "1"}
     policy = owner.get_object_acl(Bucket="objects", Key="k")
     policy["Grants"].append({"Grantee": {"Type": "Group", "URI": ALL}, "Permission": "READ_ACP"})
-    wanted = {"Owner": policy["Owner"], "Grants": policy["Grants"]}
-    owner.put_object_acl(Bucket="objects", Key="k", AccessControlPolicy=wanted)
+    requested = {"Owner": policy["Owner"], "Grants": policy["Grants"]}
+    owner.put_object_acl(Bucket="objects", Key="k", AccessControlPolicy=requested)
     assert other.get_object_acl(Bucket="objects", Key="k")["Grants"] == policy["Grants"]
     with refused("InvalidRequest", 400):
         owner.put_object_acl(Bucket="objects", Key="k", ACL="private", GrantRead=f"id={OTHER}")

@@ -65,8 +65,8 @@ def test_responses_report_encryption_where_all_objects_are_encrypted(sealing):
     assert sealing.put_object(Bucket="sse", Key="a", Body=DATA)["ServerSideEncryption"] == "AES256"
     put = sealing.put_object(Bucket="sse", Key="k", Body=DATA, ServerSideEncryption="AES256")
     assert put["ServerSideEncryption"] == "AES256"
-    for answer in (sealing.get_object(Bucket="sse", Key="k"), sealing.head_object(Bucket="sse", Key="a")):
-        assert answer["ServerSideEncryption"] == "AES256"
+    for response in (sealing.get_object(Bucket="sse", Key="k"), sealing.head_object(Bucket="sse", Key="a")):
+        assert response["ServerSideEncryption"] == "AES256"
     copy = sealing.copy_object(Bucket="sse", Key="c", CopySource="sse/k", ServerSideEncryption="AES256")
     assert copy["ServerSideEncryption"] == "AES256"
     upload = sealing.create_multipart_upload(Bucket="sse", Key="m", ServerSideEncryption="AES256")

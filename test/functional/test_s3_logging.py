@@ -16,8 +16,8 @@ def s3(site):
 
 
 def log_to(s3, bucket="logs", prefix="w/", watched="watched", **more):
-    wanted = {"LoggingEnabled": {"TargetBucket": bucket, "TargetPrefix": prefix, **more}}
-    s3.put_bucket_logging(Bucket=watched, BucketLoggingStatus=wanted)
+    requested = {"LoggingEnabled": {"TargetBucket": bucket, "TargetPrefix": prefix, **more}}
+    s3.put_bucket_logging(Bucket=watched, BucketLoggingStatus=requested)
 
 
 def lines_of(s3):

@@ -155,15 +155,15 @@ def test_each_key_of_a_bulk_deletion_is_authorized_separately(owner, other, buck
         statement(bucket, "s3:DeleteObject", effect="Deny", key="a/2"),
     )
     keys = [{"Key": key} for key in ("a/1", "a/2", "b/1")]
-    answer = other.delete_objects(Bucket=bucket, Delete={"Objects": keys})
-    assert [row["Key"] for row in answer["Deleted"]] == ["a/1"]
-    assert {row["Key"]: row["Code"] for row in answer["Errors"]} == {
+    response = other.delete_objects(Bucket=bucket, Delete={"Objects": keys})
+    assert [row["Key"] for row in response["Deleted"]] == ["a/1"]
+    assert {row["Key"]: row["Code"] for row in response["Errors"]} == {
         "a/2": "AccessDenied",
         "b/1": "AccessDenied",
     }
-    answer = owner.delete_objects(Bucket=bucket, Delete={"Objects": keys})
-    assert sorted(row["Key"] for row in answer["Deleted"]) == ["a/1", "b/1"]
-    assert [row["Key"] for row in answer["Errors"]] == ["a/2"]
+    response = owner.delete_objects(Bucket=bucket, Delete={"Objects": keys})
+    assert sorted(row["Key"] for row in response["Deleted"]) == ["a/1", "b/1"]
+    assert [row["Key"] for row in response["Errors"]] == ["a/2"]
 
 
 def test_conditions_refer_to_the_request_and_the_object(site, owner, other, bucket):
@@ -242,8 +242,8 @@ def test_a_public_policy_applies_to_anonymous_requests(site, owner, bucket):
     path = f"/{bucket}/k"
     assert site.raw("GET", path).status == 403
     put(owner, bucket, statement(bucket, "s3:GetObject"))
-    answer = site.raw("GET", path)
-    assert (answer.status, answer.body) == (200, b"v")
+    response = site.raw("GET", path)
+    assert (response.status, response.body) == (200, b"v")
     assert site.raw("HEAD", path).status == 200
     assert site.raw("GET", f"/AUTH_test:{bucket}/k").body == b"v"
     missing = site.raw("GET", f"/{bucket}/nothing")
@@ -254,8 +254,11 @@ def test_a_public_policy_applies_to_anonymous_requests(site, owner, bucket):
         ("DELETE", path),
         ("GET", f"/{bucket}?policy"),
     ):
-        answer = site.raw(method, target, {"Content-Length": "0"})
-        assert (answer.status, b"<Code>AccessDenied</Code>" in answer.body) == (403, True), (method, target)
+        response = site.raw(method, target, {"Content-Length": "0"})
+        assert (response.status, b"<Code>AccessDenied</Code>" in response.body) == (403, True), (
+            method,
+            target,
+        )
 
 
 def test_a_public_acl_applies_to_anonymous_requests(site, owner, bucket):
@@ -425,8 +428,8 @@ def test_no_policy_permits_other_users_to_bypass_governance(owner, other):
     with refused("AccessDenied", 403):
         other.delete_object(**gone)
     keys = {"Objects": [{"Key": "k", "VersionId": version}]}
-    answer = other.delete_objects(Bucket=bucket, Delete=keys, BypassGovernanceRetention=True)
-    assert [error["Code"] for error in answer["Errors"]] == ["AccessDenied"]
+    response = other.delete_objects(Bucket=bucket, Delete=keys, BypassGovernanceRetention=True)
+    assert [error["Code"] for error in response["Errors"]] == ["AccessDenied"]
     assert other.get_object(Bucket=bucket, Key="k")["Body"].read() == b"v"
     put(owner, bucket, statement(bucket, "s3:BypassGovernanceRetention", effect="Deny"))
     with refused("AccessDenied", 403):

@@ -67,12 +67,12 @@ def test_cors_headers_are_sent_for_preflight_and_actual_requests(site, owner, bu
     owner.put_object(Bucket=bucket, Key="k", Body=b"v")
     owner.put_bucket_cors(Bucket=bucket, CORSConfiguration={"CORSRules": [RULE]})
     for path in (f"/{bucket}/k", f"/AUTH_test:{bucket}/k"):
-        answer = ask(site, path)
-        assert (answer.status, answer.body) == (200, b"")
-        assert answer.headers["access-control-allow-origin"] == ORIGIN
-        assert answer.headers["access-control-allow-methods"] == "GET, PUT"
-        assert answer.headers["access-control-allow-headers"] == "x-amz-date"
-        assert answer.headers["access-control-max-age"] == "60"
+        response = ask(site, path)
+        assert (response.status, response.body) == (200, b"")
+        assert response.headers["access-control-allow-origin"] == ORIGIN
+        assert response.headers["access-control-allow-methods"] == "GET, PUT"
+        assert response.headers["access-control-allow-headers"] == "x-amz-date"
+        assert response.headers["access-control-max-age"] == "60"
     assert code(ask(site, f"/{bucket}/k", "DELETE")) == (403, "AccessForbidden")
     assert code(ask(site, f"/{bucket}/k", origin="http://evil.example")) == (403, "AccessForbidden")
     assert code(ask(site, f"/{bucket}/k", names="x-other")) == (403, "AccessForbidden")
@@ -80,18 +80,18 @@ def test_cors_headers_are_sent_for_preflight_and_actual_requests(site, owner, bu
     url = owner.generate_presigned_url("get_object", Params={"Bucket": bucket, "Key": "k"}, ExpiresIn=60)
     link = url.removeprefix(f"http://{site.host}")
     assert ask(site, link, "GET").status == 200
-    answer = site.raw("GET", link, {"Origin": ORIGIN})
-    assert (answer.status, answer.headers["access-control-allow-origin"]) == (200, ORIGIN)
-    assert answer.headers["access-control-expose-headers"] == "ETag"
-    answer = site.raw("GET", link, {"Origin": "http://evil.example"})
-    assert (answer.status, "access-control-allow-origin" in answer.headers) == (200, False)
+    response = site.raw("GET", link, {"Origin": ORIGIN})
+    assert (response.status, response.headers["access-control-allow-origin"]) == (200, ORIGIN)
+    assert response.headers["access-control-expose-headers"] == "ETag"
+    response = site.raw("GET", link, {"Origin": "http://evil.example"})
+    assert (response.status, "access-control-allow-origin" in response.headers) == (200, False)
     missing = site.raw("GET", f"/{bucket}/nothing", {"Origin": ORIGIN})
     assert (missing.status, missing.headers["access-control-allow-origin"]) == (403, ORIGIN)
 
 
 def test_a_bucket_without_cors_rules_sends_no_cors_headers(site, owner, bucket):
-    answer = ask(site, f"/{bucket}/k")
-    assert "access-control-allow-origin" not in answer.headers
+    response = ask(site, f"/{bucket}/k")
+    assert "access-control-allow-origin" not in response.headers
 
 
 # --- web sites ------------------------------------------------------------------------------------------
@@ -161,8 +161,8 @@ def test_a_web_site_serves_its_pages(site, owner, bucket):
 def test_a_web_site_does_not_serve_private_objects(site, owner, bucket):
     owner.put_bucket_website(Bucket=bucket, WebsiteConfiguration={"IndexDocument": {"Suffix": "index.html"}})
     owner.put_object(Bucket=bucket, Key="index.html", Body=b"secret")
-    answer = page(site, bucket, "/")
-    assert (answer.status, b"secret" in answer.body) == (403, False)
+    response = page(site, bucket, "/")
+    assert (response.status, b"secret" in response.body) == (403, False)
 
 
 def test_a_web_site_can_redirect_to_another_host(site, owner, bucket):
@@ -216,15 +216,15 @@ def test_a_form_uploads_its_file(site, owner, bucket, version):
     fields = {"acl": "private", "x-amz-meta-colour": "red", "Content-Type": "text/x-said"}
     conditions = [{name: text} for name, text in fields.items()] + [["content-length-range", 1, 100]]
     post = s3.generate_presigned_post(bucket, "in/${filename}", Fields=fields, Conditions=conditions)
-    answer = send(site, f"/{bucket}", form_of(post, b"hello", name="C:\\x\\a b.txt"))
-    assert (answer.status, answer.body) == (204, b"")
+    response = send(site, f"/{bucket}", form_of(post, b"hello", name="C:\\x\\a b.txt"))
+    assert (response.status, response.body) == (204, b"")
     got = owner.get_object(Bucket=bucket, Key="in/a b.txt")
     assert (got["Body"].read(), got["ContentType"], got["Metadata"]) == (
         b"hello",
         "text/x-said",
         {"colour": "red"},
     )
-    assert answer.headers["etag"] == got["ETag"]
+    assert response.headers["etag"] == got["ETag"]
     assert code(send(site, f"/{bucket}", form_of(post, b""))) == (400, "EntityTooSmall")
     assert code(send(site, f"/{bucket}", form_of(post, b"x" * 101))) == (400, "EntityTooLarge")
     assert owner.get_object(Bucket=bucket, Key="in/a b.txt")["Body"].read() == b"hello"
@@ -237,23 +237,23 @@ def test_a_form_chooses_the_status_of_its_response(site, owner, bucket):
         )
         return send(site, f"/{bucket}", form_of(made, b"v"))
 
-    answer = post(success_action_status="201")
-    assert (answer.status, b"<Key>k</Key>" in answer.body) == (201, True)
+    response = post(success_action_status="201")
+    assert (response.status, b"<Key>k</Key>" in response.body) == (201, True)
     assert post(success_action_status="200").status == 200
     assert post(success_action_status="500").status == 204
-    answer = post(success_action_redirect="http://done.example/?a=b")
-    assert answer.status == 303
-    assert answer.headers["location"].startswith(f"http://done.example/?a=b&bucket={bucket}&key=k&etag=")
+    response = post(success_action_redirect="http://done.example/?a=b")
+    assert response.status == 303
+    assert response.headers["location"].startswith(f"http://done.example/?a=b&bucket={bucket}&key=k&etag=")
     assert post(success_action_redirect="javascript:alert(1)").status == 204
-    answer = post(tagging="<Tagging><TagSet><Tag><Key>a</Key><Value>b</Value></Tag></TagSet></Tagging>")
-    assert answer.status == 204
+    response = post(tagging="<Tagging><TagSet><Tag><Key>a</Key><Value>b</Value></Tag></TagSet></Tagging>")
+    assert response.status == 204
     assert owner.get_object_tagging(Bucket=bucket, Key="k")["TagSet"] == [{"Key": "a", "Value": "b"}]
 
 
 def test_a_form_with_an_invalid_signature_stores_nothing(site, owner, bucket):
     signer = client_of(site, signature_version="s3v4")
     post = signer.generate_presigned_post(bucket, "user/k", ExpiresIn=60)
-    for more, wanted in (
+    for more, expected in (
         ({"key": "other"}, (403, "AccessDenied")),
         ({"acl": "public-read"}, (403, "AccessDenied")),
         ({"x-amz-meta-a": "b"}, (403, "AccessDenied")),
@@ -263,10 +263,10 @@ def test_a_form_with_an_invalid_signature_stores_nothing(site, owner, bucket):
         ({"bucket": "other"}, (400, "InvalidArgument")),
         ({"key": ""}, (400, "UserKeyMustBeSpecified")),
     ):
-        assert code(send(site, f"/{bucket}", form_of(post, b"v", more=more.items()))) == wanted, more
+        assert code(send(site, f"/{bucket}", form_of(post, b"v", more=more.items()))) == expected, more
     for name in ("policy", "x-amz-signature", "x-amz-credential", "x-amz-date", "x-amz-algorithm"):
-        answer = send(site, f"/{bucket}", form_of(post, b"v", drop=(name,)))
-        assert answer.status in (400, 403), name
+        response = send(site, f"/{bucket}", form_of(post, b"v", drop=(name,)))
+        assert response.status in (400, 403), name
     other = owner.generate_presigned_post("another", "user/k", ExpiresIn=60)
     assert code(send(site, f"/{bucket}", form_of(other, b"v"))) == (403, "AccessDenied")
     weak = client_of(site, "test:tester3").generate_presigned_post(bucket, "user/k")

@@ -22,13 +22,13 @@ def test_only_the_requested_attributes_are_returned(s3):
 
 
 @pytest.mark.parametrize(
-    ("expected", "code"),
+    ("requested", "code"),
     [({}, "InvalidRequest"), ("", "InvalidRequest"), (",", "InvalidRequest"), ("Odd", "InvalidArgument")]
     + [("etag", "InvalidArgument")],
 )
-def test_unknown_attributes_are_refused(s3, expected, code):
+def test_unknown_attributes_are_refused(s3, requested, code):
     s3("PUT", "/bucket/key", {}, b"data")
-    assert ask(s3, expected).code == code
+    assert ask(s3, requested).code == code
 
 
 def test_errors_name_the_missing_resource(s3):
