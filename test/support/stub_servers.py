@@ -44,13 +44,13 @@ class StubServers:
     def request(self, request):
         port, method, path = request.node.port, request.method, request.path
         self.asked.append((port, method, path))
-        answer = self.said.get((port, path), self.said.get(path, BackendResponse(404, reason="Not Found")))
-        if isinstance(answer, TransportError):
-            raise answer
+        response = self.said.get((port, path), self.said.get(path, BackendResponse(404, reason="Not Found")))
+        if isinstance(response, TransportError):
+            raise response
         return (
-            answer
-            if isinstance(answer, BackendResponse)
-            else BackendResponse(200, body=json.dumps(answer).encode())
+            response
+            if isinstance(response, BackendResponse)
+            else BackendResponse(200, body=json.dumps(response).encode())
         )
 
 
@@ -93,9 +93,9 @@ class _DispersionHandler(BaseHTTPRequestHandler):
             self.answer(self.server.has(self.path), b"")
             return
         self.server.asked.append((self.command, self.path, body))
-        for start, answers in self.server.answers.items():
-            if f"{self.command} {self.path}".startswith(start) and answers:
-                self.answer(*answers.pop(0))
+        for start, responses in self.server.answers.items():
+            if f"{self.command} {self.path}".startswith(start) and responses:
+                self.answer(*responses.pop(0))
                 return
         self.answer(200 if self.command == "GET" else 201, b"[]" if self.command == "GET" else b"")
 
