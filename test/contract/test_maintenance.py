@@ -14,10 +14,8 @@ from swift.base.entity import EntityPath
 from swift.store.api import ABSENT, DELETED, EXPIRED, LIVE, Location, ReadOptions, SyncedVersion
 from swift.store.handle import StoreHandle
 from test.contract.test_store import (
-    BENCHES,
     EC,
     GOLD,
-    NAMES,
     NOW,
     NOW_S,
     delete,
@@ -25,22 +23,10 @@ from test.contract.test_store import (
     post,
     put,
     read,
-    running,
     ts,
 )
 
 EC_HEADERS = {"X-Object-Sysmeta-Ec-Frag-Index": "3", "X-Object-Sysmeta-Ec-Etag": "e"}
-
-
-@pytest.fixture(params=BENCHES, ids=NAMES)
-def bench(request, tmp_path):
-    with running(request.param, tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-def store(bench):
-    return bench.store
 
 
 @pytest.fixture

@@ -7,18 +7,7 @@ import pytest
 from swift.base.errors import DeviceUnavailable, LockTimeout
 from swift.http.body import FileBody
 from swift.store.calls import Effort
-from test.contract.test_store import BENCHES, GOLD, NAMES, NOW, FileBench, key_of, put, running, ts
-
-
-@pytest.fixture(params=BENCHES, ids=NAMES)
-def bench(request, tmp_path):
-    with running(request.param, tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-def store(bench):
-    return bench.store
+from test.contract.test_store import GOLD, NOW, FileBench, key_of, put, ts
 
 
 def is_held(store, partition="7"):
@@ -100,19 +89,19 @@ def test_an_engine_that_rsync_can_copy_stores_files(bench, store):
 
 
 def test_an_engine_decides_where_its_calls_run(tmp_path):
-    asked = []
+    requests = []
 
     class Pools:
         def run(self, device):
-            asked.append((device, "run"))
+            requests.append((device, "run"))
             return lambda function, *args: function(*args)
 
         def threads(self, device, purpose=""):
-            asked.append((device, purpose))
+            requests.append((device, purpose))
             return lambda function, *args: function(*args)
 
     bench = FileBench(tmp_path)
     bench.store.core.pools = Pools()
     for effort in (Effort.SHORT, Effort.LONG, Effort.HASHES, Effort.LONG):
         bench.store.run("sda", effort)
-    assert asked == [("sda", "run"), ("sda", "run"), ("sda", ""), ("sda", "run"), ("sda", "hashes")]
+    assert requests == [("sda", "run"), ("sda", "run"), ("sda", ""), ("sda", "run"), ("sda", "hashes")]

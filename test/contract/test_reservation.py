@@ -10,18 +10,7 @@ from swift.base.clock import ManualClock
 from swift.store.api import ABSENT, LIVE
 from swift.store.errors import AlreadyReserved
 from swift.wire.reservation import FORGOTTEN_AFTER_S, LEASE_S
-from test.contract.test_store import BENCHES, EC, NAMES, NOW, FileBench, key_of, put, running, ts
-
-
-@pytest.fixture(params=BENCHES, ids=NAMES)
-def bench(request, tmp_path):
-    with running(request.param, tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-def store(bench):
-    return bench.store
+from test.contract.test_store import EC, NOW, FileBench, key_of, put, ts
 
 
 @pytest.fixture

@@ -242,8 +242,8 @@ def test_a_client_gets_the_bytes(kind, source, announced):
         headers = {"content-length": str(len(DATA))} if announced else {}
         bench.answer = lambda request: Response(200, dict(headers), KINDS[kind](DATA, source))
         wire = bench.wire()
-        answer = wire.ask("GET")
-        assert (answer.body, answer.headers["content-length"]) == (DATA, str(len(DATA)))
+        response = wire.ask("GET")
+        assert (response.body, response.headers["content-length"]) == (DATA, str(len(DATA)))
         assert wire.ask("GET").body == DATA
     finally:
         bench.close()
@@ -257,8 +257,8 @@ def test_a_client_gets_a_body_of_unknown_length_in_chunks(kind, source):
         bench.answer = lambda request: Response(
             200, {}, TransformedBody(KINDS[kind](DATA, source), bytes, keeps_length=False)
         )
-        answer = bench.wire().ask("GET")
-        assert (answer.body, answer.headers["transfer-encoding"]) == (DATA, "chunked")
+        response = bench.wire().ask("GET")
+        assert (response.body, response.headers["transfer-encoding"]) == (DATA, "chunked")
     finally:
         bench.close()
 

@@ -62,6 +62,17 @@ class _Full:
         return total_bytes
 
 
+def core_of(bench, reserve):
+    disk = Disk()
+    return EngineCore(
+        disk,
+        Devices(str(bench.root), mount_check=False),
+        hasher=HASHER,
+        clock=bench.clock,
+        space=SpaceGuard(disk, reserve),
+    )
+
+
 class FileBench:
     """The filesystem engine, with access to its files."""
 
@@ -72,16 +83,7 @@ class FileBench:
         self.store = self.make()
 
     def make(self, reserve=None):
-        disk = Disk()
-        return FileStore(
-            EngineCore(
-                disk,
-                Devices(str(self.root), mount_check=False),
-                hasher=HASHER,
-                clock=self.clock,
-                space=SpaceGuard(disk, reserve),
-            )
-        )
+        return FileStore(core_of(self, reserve))
 
     def restart(self):
         """Restart the engine after a power cut; all files survive it."""
@@ -119,16 +121,10 @@ class PackedBench:
         self.store = self.make()
 
     def make(self, reserve=None):
-        disk = Disk()
+        core = core_of(self, reserve)
         return PackedStore(
-            EngineCore(
-                disk,
-                Devices(str(self.root), mount_check=False),
-                hasher=HASHER,
-                clock=self.clock,
-                space=SpaceGuard(disk, reserve),
-            ),
-            open_index=IndexOpening(self._settings, disk),
+            core,
+            open_index=IndexOpening(self._settings, core.disk),
             rules=PackedRules(self.object_bytes_max, 64 << 20),
         )
 
@@ -322,17 +318,6 @@ def running(kind, root):
         made.tier.close()
     if isinstance(made, PackedBench):
         made.store.close()
-
-
-@pytest.fixture(params=BENCHES, ids=NAMES)
-def bench(request, tmp_path):
-    with running(request.param, tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-def store(bench):
-    return bench.store
 
 
 def key_of(name="o", policy=GOLD, device="sda", partition="7"):

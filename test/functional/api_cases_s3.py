@@ -256,8 +256,8 @@ def send_copies(both):
     both("PUT", "/golden/to", {"x-amz-copy-source": "/golden/from", "x-amz-copy-source-range": "bytes=0-1"})
     for name in ("if-match", "if-none-match"):
         for value in (etag, "0"):
-            wanted = {"x-amz-copy-source": "/golden/from", f"x-amz-copy-source-{name}": value}
-            both("PUT", "/golden/to", wanted)
+            requested = {"x-amz-copy-source": "/golden/from", f"x-amz-copy-source-{name}": value}
+            both("PUT", "/golden/to", requested)
 
 
 def send_listings(both):

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from test.functional.api_cases_bulk import archive
 from test.functional.api_cases_signed import END, signature
+from test.support.cluster import Answer
 
 A = "/v1/AUTH_test"
 DATA = bytes(range(32, 127))
@@ -28,21 +29,6 @@ FORMS = (
 NONSENSE = {("plain", "copied-manifest"), ("dlo", "quota")}
 #: Readers.
 ASKERS = ("owner", "reader", "tempurl", "container-tempurl")
-
-
-class Got:
-    """Status, headers (lower-case names) and body."""
-
-    def __init__(self, response):
-        self.status = response.status
-        self.headers = {name.lower(): value for name, value in response.getheaders()}
-        self.body = response.read()
-
-    def json(self):
-        return json.loads(self.body)
-
-    def __repr__(self):
-        return f"<{self.status} {self.headers} {self.body[:200]!r}>"
 
 
 class World:
@@ -66,7 +52,7 @@ class World:
             headers["X-Auth-Token"] = self._cluster.token(user)
         url = A + (f"/{quote(path)}" if path else "") + (f"?{query}" if query else "")
         self._connection.request(method, url, body=body, headers=headers)
-        return Got(self._connection.getresponse())
+        return Answer(self._connection.getresponse())
 
     def owner(self, method, path, headers=None, body=None, *, query=""):
         """Send a request as the account's owner."""
@@ -245,7 +231,7 @@ class World:
             body=body,
             headers={**headers, "X-Auth-Token": self._cluster.token()},
         )
-        return Got(self._connection.getresponse()).json()
+        return Answer(self._connection.getresponse()).json()
 
 
 # --- what is asked ------------------------------------------------------------------------------------

@@ -55,18 +55,18 @@ def live(tmp_path_factory):
 def request_with_retries(live, *request, **more):
     """Return the response that a client gets that obeys Retry-After."""
     for _ in range(20):
-        answer = live.request(*request, **more)
-        if answer.status not in (429, 503):
-            return answer
-        assert int(answer.headers["retry-after"]) >= 1
+        response = live.request(*request, **more)
+        if response.status not in (429, 503):
+            return response
+        assert int(response.headers["retry-after"]) >= 1
         time.sleep(0.3)
-    return answer
+    return response
 
 
 def test_a_client_beyond_its_own_limit_gets_429(live):
     assert request_with_retries(live, "PUT", "slow").status == 201
-    answers = [live.request("GET", "slow") for _ in range(6)]
-    refused = [a for a in answers if a.status == 429]
+    responses = [live.request("GET", "slow") for _ in range(6)]
+    refused = [a for a in responses if a.status == 429]
     assert refused
     assert refused[0].body.startswith(b"Rule bounded allows 2 requests/s. Try again after ")
 
@@ -97,20 +97,25 @@ def test_an_operator_watches_and_changes_rules_for_all_workers(live):
     live.await_true(
         lambda: live.raw("GET", f"{url}/rules", admin).body.decode() == before, "rules as they are"
     )
-    answer = live.raw("PUT", f"{url}/rules", admin, body="[[rule]]\nname = 'x'\ngreatest = { bytes = 'y' }\n")
-    assert answer.status == 400
-    assert b"rules.toml: line 3: rule 'x': greatest: bytes must be a number" in answer.body
+    response = live.raw(
+        "PUT", f"{url}/rules", admin, body="[[rule]]\nname = 'x'\ngreatest = { bytes = 'y' }\n"
+    )
+    assert response.status == 400
+    assert b"rules.toml: line 3: rule 'x': greatest: bytes must be a number" in response.body
     assert live.rules.read_text() == before
     other = before.replace("requests = 3", "requests = 1")
-    answer = live.raw("PUT", f"{url}/rules", admin, body=other)
-    assert (answer.status, json.loads(answer.body)) == (200, {"rules": 2, "written": True, "published": True})
+    response = live.raw("PUT", f"{url}/rules", admin, body=other)
+    assert (response.status, json.loads(response.body)) == (
+        200,
+        {"rules": 2, "written": True, "published": True},
+    )
     assert live.rules.read_text() == other
     refused = []
 
     def changed():
-        answer = live.request("GET", "slow")
-        if answer.status == 429:
-            refused.append(b"allows 1 requests/s" in answer.body)
+        response = live.request("GET", "slow")
+        if response.status == 429:
+            refused.append(b"allows 1 requests/s" in response.body)
         return refused[-8:] == [True] * 8
 
     live.await_true(changed, "every worker goes by them")
@@ -124,9 +129,9 @@ def flood(live, token, stop, counts):
     connection = http.client.HTTPConnection(live.plan.ip, live.plan.proxy_port, timeout=30)
     while not stop.is_set():
         connection.request("HEAD", "/v1/AUTH_test", headers={"X-Auth-Token": token})
-        answer = connection.getresponse()
-        answer.read()
-        counts.append(answer.status)
+        response = connection.getresponse()
+        response.read()
+        counts.append(response.status)
     connection.close()
 
 
@@ -164,11 +169,11 @@ def test_a_reservation_is_made_refused_and_useless_to_other_clients(live):
 
     def ask(query):
         for _ in range(20):
-            answer = live.raw("POST", f"/v1/AUTH_test{query}", headers)
-            if b"requests" not in answer.body:
-                return answer
+            response = live.raw("POST", f"/v1/AUTH_test{query}", headers)
+            if b"requests" not in response.body:
+                return response
             time.sleep(0.2)
-        return answer
+        return response
 
     made = ask(wish)
     assert made.status == 201, made
@@ -177,8 +182,8 @@ def test_a_reservation_is_made_refused_and_useless_to_other_clients(live):
     assert (refused.status, refused.body) == (503, b"Only 10 MB/s can be reserved for that time.\n")
     assert ask("?reserve&duration=x&direction=read").status == 400
     other = {"X-Auth-Token": live.token("test2:tester2"), "X-Reservation": ticket}
-    answer = live.raw("HEAD", "/v1/AUTH_test2", other)
-    assert answer.headers["x-reservation-status"] == "for another account"
+    response = live.raw("HEAD", "/v1/AUTH_test2", other)
+    assert response.headers["x-reservation-status"] == "for another account"
     assert (
         "x-reservation-status"
         not in request_with_retries(live, "HEAD", "", {"X-Reservation": ticket}).headers

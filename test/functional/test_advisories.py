@@ -97,11 +97,11 @@ def test_2014_0006_signatures_are_compared_in_constant_time(module):
     "path", ["/v1/AUTH_%22%0d%0aX-Evil:%201/c", "/v1/%3Cscript%3E/c", "/v1/AUTH_%22,x=%22"]
 )
 def test_2014_3497_a_realm_is_quoted(cluster, path):
-    answer = cluster.raw("GET", path)
-    assert answer.status in (401, 403, 404, 412)
-    realm = answer.headers.get("www-authenticate", 'Swift realm=""').removeprefix('Swift realm="')[:-1]
+    response = cluster.raw("GET", path)
+    assert response.status in (401, 403, 404, 412)
+    realm = response.headers.get("www-authenticate", 'Swift realm=""').removeprefix('Swift realm="')[:-1]
     assert not set(realm) & set('"<>\r\n')
-    assert "x-evil" not in answer.headers
+    assert "x-evil" not in response.headers
 
 
 def test_2014_7960_limits_of_metadata_hold_over_many_requests(cluster):
@@ -120,8 +120,8 @@ def test_2014_7960_limits_of_metadata_hold_over_many_requests(cluster):
 @pytest.mark.parametrize("method", ["PUT", "POST"])
 def test_2015_5223_an_upload_link_makes_no_pointer_to_other_data(keyed, header, method):
     path = "/v1/AUTH_test/adv/pointer"
-    answer = keyed.raw(method, link(method, path), {header: "adv/secret", "Content-Length": "0"})
-    assert answer.status == 400
+    response = keyed.raw(method, link(method, path), {header: "adv/secret", "Content-Length": "0"})
+    assert response.status == 400
     assert keyed.request("HEAD", "adv/pointer").status == 404
 
 
@@ -137,10 +137,10 @@ def test_2015_1856_readers_cannot_delete_versions(keyed, mode):
     versions = (f"?version-id={first}", f"?version-id={latest}") if first else ()
     for query in ("", "?version-id=null", *versions):
         for user in ("test2:tester2", "test:tester3"):
-            answer = keyed.request("DELETE", f"{container}/o{query}", user=user)
-            assert answer.status == 403, (query, answer)
-        answer = keyed.raw("DELETE", f"/v1/AUTH_test/{container}/o{query}")
-        assert answer.status == 401
+            response = keyed.request("DELETE", f"{container}/o{query}", user=user)
+            assert response.status == 403, (query, response)
+        response = keyed.raw("DELETE", f"/v1/AUTH_test/{container}/o{query}")
+        assert response.status == 401
         assert keyed.request("PUT", f"{container}/o{query}", body=b"", user="test2:tester2").status in (
             400,
             403,
@@ -240,21 +240,21 @@ def test_unknown_internal_headers_in_forms_archives_and_links_stay_outside(keyed
     body = archive(("packed", b"1", marks))
     keyed.request("PUT", "adv?extract-archive=tar", evil, body)
     for name in ("link", "form-a.txt", "packed"):
-        answer = keyed.request("HEAD", f"adv/{name}")
-        assert answer.status == 200
-        assert float(answer.headers["x-timestamp"]) > 1_000_000_000
-        assert not [key for key in answer.headers if "evil" in key and "meta-x" not in key]
+        response = keyed.request("HEAD", f"adv/{name}")
+        assert response.status == 200
+        assert float(response.headers["x-timestamp"]) > 1_000_000_000
+        assert not [key for key in response.headers if "evil" in key and "meta-x" not in key]
 
 
 def test_unknown_answers_take_no_lines_from_clients(keyed):
     path = "/v1/AUTH_test/adv/secret"
-    answer = keyed.raw("GET", link("GET", path) + "&filename=x%0d%0aX-Evil:%201")
-    assert answer.status == 200 and "x-evil" not in answer.headers
+    response = keyed.raw("GET", link("GET", path) + "&filename=x%0d%0aX-Evil:%201")
+    assert response.status == 200 and "x-evil" not in response.headers
     form = "/v1/AUTH_test/adv/form-"
     fields = form_fields(form, redirect="http://x/\r\nX-Evil: 1")
     headers = {"Content-Type": "multipart/form-data; boundary=B"}
-    answer = keyed.raw("POST", form, headers, form_body(fields, [ONE]))
-    assert answer.status == 400 and "x-evil" not in answer.headers
+    response = keyed.raw("POST", form, headers, form_body(fields, [ONE]))
+    assert response.status == 400 and "x-evil" not in response.headers
 
 
 def test_unknown_pages_take_no_markup_from_clients(keyed):

@@ -147,11 +147,11 @@ def without_odd_name(answer):
 
 def test_responses_match_the_recorded_ones(tmp_path):
     live = LiveCluster(tmp_path / "data", ec="2+1", rest_s=LiveCluster.AT_REST_S)
-    answers = answers_of(live, send_everything)
-    assert [a["request"] for a in answers] == [g["request"] for g in GOLDEN]
+    responses = answers_of(live, send_everything)
+    assert [a["request"] for a in responses] == [g["request"] for g in GOLDEN]
 
     def check(number):
-        ours, theirs = deepcopy(answers[number]), deepcopy(GOLDEN[number])
+        ours, theirs = deepcopy(responses[number]), deepcopy(GOLDEN[number])
         known = [status for start, (status, _why) in DIFFERENT.items() if theirs["request"].startswith(start)]
         if known or number in FAILED:
             assert_same({"status": ours["status"]}, {"status": known[0] if known else FAILED[number]})
@@ -164,6 +164,6 @@ def test_responses_match_the_recorded_ones(tmp_path):
     check_each(range(len(GOLDEN)), check, named=lambda n: f"{n} {GOLDEN[n]['request']}")
 
     # Intended differences must still exist.
-    differing = {g["request"] for a, g in zip(answers, GOLDEN, strict=True) if a != g}
+    differing = {g["request"] for a, g in zip(responses, GOLDEN, strict=True) if a != g}
     same = [start for start in DIFFERENT if not any(request.startswith(start) for request in differing)]
     assert not same, "no longer different: " + "\n".join(same)

@@ -353,18 +353,18 @@ def test_every_server_has_a_metrics_page(cluster):
     ports = [plan.metrics_port("proxy")]
     ports += [plan.metrics_port(kind, n) for kind in ("account", "container", "object") for n in range(1, 5)]
     for port in ports:
-        answer = cluster.raw("GET", "/metrics", port=port)
-        assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
-        assert samples(answer.body)
+        response = cluster.raw("GET", "/metrics", port=port)
+        assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
+        assert samples(response.body)
         assert cluster.raw("GET", "/", port=port).status == 404
         assert cluster.raw("POST", "/metrics", port=port).status == 405
 
 
 def test_clients_cannot_read_the_metrics_page(cluster):
     for path in ("/metrics", "/%6detrics"):
-        answer = cluster.raw("GET", path)
-        assert answer.status == 412
-        assert b"swift_" not in answer.body
+        response = cluster.raw("GET", path)
+        assert response.status == 412
+        assert b"swift_" not in response.body
 
 
 def test_the_page_counts_the_requests_of_all_workers(watched):
@@ -385,10 +385,10 @@ def test_the_page_counts_the_requests_of_all_workers(watched):
 
 def test_access_lines_have_the_fields_of_the_peer(watched):
     headers = {"Referer": "http://r/", "User-Agent": "me 1", "X-Forwarded-For": "9.8.7.6, 1.1.1.1"}
-    answer = watched.request(
+    response = watched.request(
         "PUT", "c/logged?x=y", {**headers, "Etag": hashlib.md5(b"abc").hexdigest()}, b"abc"
     )
-    txid = answer.headers["x-trans-id"]
+    txid = response.headers["x-trans-id"]
     log = watched.plan.logs / "proxy.log"
     watched.await_true(lambda: txid in log.read_text(), "the line is written")
     line = next(text for text in log.read_text().splitlines() if txid in text)
@@ -414,8 +414,8 @@ def test_access_lines_have_the_fields_of_the_peer(watched):
 
 
 def test_a_chunked_upload_is_logged_with_its_size(watched):
-    answer = watched.request("PUT", "c/chunks", {}, iter([b"abc", b"defg"]))
-    txid = answer.headers["x-trans-id"]
+    response = watched.request("PUT", "c/chunks", {}, iter([b"abc", b"defg"]))
+    txid = response.headers["x-trans-id"]
     log = watched.plan.logs / "proxy.log"
     watched.await_true(lambda: txid in log.read_text(), "the line is written")
     line = next(text for text in log.read_text().splitlines() if txid in text)

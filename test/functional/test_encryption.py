@@ -39,9 +39,9 @@ def test_devices_contain_no_plain_text(live, policy):
     data = b"needle in a haystack" * 20_000
     sent = {"X-Object-Meta-Secret": "needle-meta"}
     assert live.request("PUT", f"c-{policy}/o", sent, data).status == 201
-    answer = live.request("GET", f"c-{policy}/o")
-    assert (answer.body, answer.headers["x-object-meta-secret"]) == (data, "needle-meta")
-    assert answer.headers["etag"] == hashlib.md5(data).hexdigest()
+    response = live.request("GET", f"c-{policy}/o")
+    assert (response.body, response.headers["x-object-meta-secret"]) == (data, "needle-meta")
+    assert response.headers["etag"] == hashlib.md5(data).hexdigest()
     part = live.request("GET", f"c-{policy}/o", {"Range": "bytes=20-39"})
     assert (part.status, part.body) == (206, data[20:40])
     row = listing(live, f"c-{policy}")[0]
@@ -56,7 +56,7 @@ def test_devices_contain_no_plain_text(live, policy):
         wrong = live.request("PUT", f"c-{policy}/wrong", {"ETag": hashlib.md5(b"").hexdigest()}, body)
         assert wrong.status == 422
         assert live.request("GET", f"c-{policy}/wrong").status == 404
-    condition = {"If-None-Match": answer.headers["etag"]}
+    condition = {"If-None-Match": response.headers["etag"]}
     assert live.request("GET", f"c-{policy}/o", condition).status == 304
 
 
@@ -72,10 +72,10 @@ def test_copies_large_objects_and_versions_are_encrypted(live):
     ]
     query = "multipart-manifest=put"
     assert live.request("PUT", f"big/slo?{query}", body=json.dumps(manifest).encode()).status == 201
-    answer = live.request("GET", "big/slo")
-    assert answer.body == b"".join(pieces)
-    assert listing(live, "big")[0]["slo_etag"] == answer.headers["etag"]
-    assert live.request("GET", "big/slo", {"If-None-Match": answer.headers["etag"]}).status == 304
+    response = live.request("GET", "big/slo")
+    assert response.body == b"".join(pieces)
+    assert listing(live, "big")[0]["slo_etag"] == response.headers["etag"]
+    assert live.request("GET", "big/slo", {"If-None-Match": response.headers["etag"]}).status == 304
     part = live.request("GET", "big/slo", {"Range": "bytes=99998-100001"})
     assert part.body == b"".join(pieces)[99998:100002]
     copied = live.request("PUT", "big/copy", {"X-Copy-From": "parts/0", "Content-Length": "0"})

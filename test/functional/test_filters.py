@@ -38,8 +38,8 @@ def test_a_tempurl_uploads_and_downloads_without_a_token(keyed, policy):
     path = f"/v1/AUTH_test/links-{policy}/o"
     data = bytes(range(256)) * 3000
     assert keyed.raw("PUT", f"{path}?{query('PUT', path)}", {}, data).status == 201
-    answer = keyed.raw("GET", f"{path}?{query('GET', path)}")
-    assert (answer.status, answer.body) == (200, data)
+    response = keyed.raw("GET", f"{path}?{query('GET', path)}")
+    assert (response.status, response.body) == (200, data)
     part = keyed.raw("GET", f"{path}?{query('GET', path)}", {"Range": "bytes=5-9"})
     assert (part.status, part.body) == (206, data[5:10])
     assert keyed.raw("GET", path).status == 401
@@ -113,8 +113,16 @@ def test_info_is_served_as_html_to_browsers(cluster):
     assert page.headers["content-type"].startswith("text/html")
     assert b"<h2>tempurl</h2>" in page.body
     facts = cluster.raw("GET", "/info").json()
-    wanted = {"tempurl", "formpost", "bulk_upload", "bulk_delete", "ratelimit", "staticweb", "container_sync"}
-    assert wanted | {"container_quotas", "account_quotas"} <= set(facts)
+    expected = {
+        "tempurl",
+        "formpost",
+        "bulk_upload",
+        "bulk_delete",
+        "ratelimit",
+        "staticweb",
+        "container_sync",
+    }
+    assert expected | {"container_quotas", "account_quotas"} <= set(facts)
 
 
 @pytest.mark.parametrize("kind", ["", "gz", "bz2"])
@@ -122,18 +130,18 @@ def test_an_archive_is_extracted_and_its_objects_are_read_and_deleted(cluster, k
     files = {f"d{n % 3}/f{n}": bytes([n]) * (n * 1000) for n in range(40)}
     body = archive(*files.items(), kind=kind)
     suffix = f".{kind}" if kind else ""
-    answer = cluster.request(
+    response = cluster.request(
         "PUT", f"arch{kind}?extract-archive=tar{suffix}", {"Accept": "application/json"}, body
     )
-    assert answer.json()["Number Files Created"] == len(files), answer.json()
+    assert response.json()["Number Files Created"] == len(files), response.json()
     for name, data in files.items():
         assert cluster.request("GET", f"arch{kind}/{name}").body == data
     names = "\n".join([*(f"arch{kind}/{name}" for name in files), f"arch{kind}"])
     headers = {"Content-Type": "text/plain", "Accept": "application/json"}
-    answer = cluster.raw(
+    response = cluster.raw(
         "POST", "/v1/AUTH_test?bulk-delete", {**headers, "X-Auth-Token": cluster.token()}, names
     )
-    assert answer.json()["Number Deleted"] == len(files) + 1, answer.json()
+    assert response.json()["Number Deleted"] == len(files) + 1, response.json()
 
 
 def test_an_archive_without_write_access_stores_nothing(cluster):
@@ -141,8 +149,8 @@ def test_an_archive_without_write_access_stores_nothing(cluster):
     sent = {"Accept": "application/json"}
     for user in ("test:tester3", "test2:tester2"):
         body = archive(("a", b"1"))
-        answer = cluster.request("PUT", "guarded?extract-archive=tar", sent, body, user=user)
-        assert answer.json()["Response Status"] == "400 Bad Request"
+        response = cluster.request("PUT", "guarded?extract-archive=tar", sent, body, user=user)
+        assert response.json()["Response Status"] == "400 Bad Request"
     assert cluster.request("GET", "guarded").status == 204
 
 
@@ -163,8 +171,8 @@ def test_a_decompression_bomb_uses_no_memory_and_delays_no_other_request(cluster
         started = time.monotonic()
         assert cluster.raw("GET", "/healthcheck").status == 200
         slowest = max(slowest, time.monotonic() - started)
-    answer = connection.getresponse()
-    assert json.loads(answer.read())["Response Body"] == "Invalid Tar File: No Valid Files"
+    response = connection.getresponse()
+    assert json.loads(response.read())["Response Body"] == "Invalid Tar File: No Valid Files"
     assert slowest < 2
     assert memory(cluster.pid("proxy")) - before < 50 << 20
 

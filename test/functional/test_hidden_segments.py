@@ -37,10 +37,10 @@ def live(tmp_path_factory):
 
 def upload(live, path, upload_id, parts=PARTS, **options):
     for number, part in enumerate(parts, 1):
-        answer = live.request(
+        response = live.request(
             "PUT", f"{path}?upload-id={upload_id}&upload-part={number}", body=part, **options
         )
-        assert answer.status == 201, answer
+        assert response.status == 201, response
     return finish(live, path, upload_id, [{"part": n} for n in range(1, len(parts) + 1)], **options)
 
 
@@ -54,17 +54,17 @@ def parts_of(live, container, name=""):
     prefix = quote(f"\0{name}") if name else ""
     home = f"/v1/AUTH_test/%00segments%00{container}"
     token = {"X-Auth-Token": live.token(), "X-Allow-Reserved-Names": "true"}
-    answer = live.raw("GET", f"{home}?format=json&prefix={prefix}", token)
+    response = live.raw("GET", f"{home}?format=json&prefix={prefix}", token)
     found = {}
-    for row in answer.json() if answer.status == 200 else ():
+    for row in response.json() if response.status == 200 else ():
         head = live.raw("HEAD", f"{home}/{quote(row['name'])}", token)
         found[row["name"].rpartition("\0")[2]] = head.headers.get("x-delete-at")
     return found
 
 
 def test_an_object_with_hidden_segments_reads_as_its_bytes(live):
-    answer = upload(live, "hs/read", "one")
-    assert answer.status == 201, answer
+    response = upload(live, "hs/read", "one")
+    assert response.status == 201, response
     assert live.request("GET", "hs/read").body == WHOLE
     assert live.request("GET", "hs/read", {"Range": "bytes=8-12"}).body == WHOLE[8:13]
     assert live.request("GET", "hs/read?part-number=2").body == PARTS[1]
@@ -91,9 +91,9 @@ def test_other_readers_tempurls_and_copies_read_it(live):
 @pytest.mark.parametrize("query", ("", "?multipart-manifest=delete", "?multipart-manifest=delete&async=on"))
 def test_deleting_an_object_deletes_its_segments(live, query):
     upload(live, "hs/deleted", "one")
-    answer = live.request("DELETE", f"hs/deleted{query}")
-    assert answer.status == (200 if query else 204)
-    assert not query or b"Number Deleted: 4" in answer.body
+    response = live.request("DELETE", f"hs/deleted{query}")
+    assert response.status == (200 if query else 204)
+    assert not query or b"Number Deleted: 4" in response.body
     assert parts_of(live, "hs", "deleted") == {}
 
 
@@ -155,10 +155,10 @@ def test_hidden_segments_are_not_accessible_directly(live):
             assert live.request(method, path, body=b"x", user="test2:tester2").status in (400, 403)
     stolen = [{"path": "/\0segments\0hs/\0mine\0one\x0000001"}]
     for name in ("thief", "mine"):
-        answer = live.request("PUT", f"hs/{name}?multipart-manifest=put", body=json.dumps(stolen).encode())
-        assert answer.status == 400
-    answer = live.request("COPY", "hs/mine?multipart-manifest=get", {"Destination": "hs/thief"})
-    assert answer.status == 400
+        response = live.request("PUT", f"hs/{name}?multipart-manifest=put", body=json.dumps(stolen).encode())
+        assert response.status == 400
+    response = live.request("COPY", "hs/mine?multipart-manifest=get", {"Destination": "hs/thief"})
+    assert response.status == 400
     assert live.request("GET", "hs/mine").body == WHOLE
 
 
@@ -183,8 +183,8 @@ def test_bad_requests_are_refused(live, query, status):
 @pytest.mark.parametrize("mode", ("X-Versions-Location", "X-History-Location", "X-Versions-Enabled"))
 def test_versioned_containers_accept_no_hidden_segments(live, mode):
     live.request("PUT", f"v{mode}", {mode: "true" if "Enabled" in mode else "hs"})
-    answer = live.request("PUT", f"v{mode}/o?upload-id=a&upload-part=1", body=b"x")
-    assert answer.status == 409 and b"versions" in answer.body
+    response = live.request("PUT", f"v{mode}/o?upload-id=a&upload-part=1", body=b"x")
+    assert response.status == 409 and b"versions" in response.body
 
 
 def test_hidden_segments_count_towards_the_quota(live):

@@ -65,12 +65,12 @@ class Attacker:
     def ask(self, method, path, headers=None, body=b""):
         sent = {**self._headers, **(headers or {}), "Content-Length": str(len(body))}
         self._connection.request(method, quote(path, safe="/?&=%'\"<>;[]{}"), body, sent)
-        answer = self._connection.getresponse()
-        text = answer.read()
+        response = self._connection.getresponse()
+        text = response.read()
         self.asked += 1
-        if answer.status >= 500 or b"Traceback" in text:
-            self.wrong.append((answer.status, method, path[:120], headers, text[:80]))
-        return answer
+        if response.status >= 500 or b"Traceback" in text:
+            self.wrong.append((response.status, method, path[:120], headers, text[:80]))
+        return response
 
     def close(self):
         self._connection.close()

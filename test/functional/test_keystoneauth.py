@@ -62,11 +62,11 @@ def test_identity_headers_of_clients_are_ignored(live):
 
 def test_an_account_created_by_its_first_container_records_its_domain(live):
     assert ask(live, "kim:fresh:admin", "PUT", "AUTH_fresh/c").status == 201
-    answer = ask(live, "kim:fresh:admin", "HEAD", "AUTH_fresh")
-    assert answer.headers["x-account-project-domain-id"] == "default"
+    response = ask(live, "kim:fresh:admin", "HEAD", "AUTH_fresh")
+    assert response.headers["x-account-project-domain-id"] == "default"
     assert ask(live, "root:p0:ResellerAdmin", "PUT", "AUTH_foreign/c").status == 201
-    answer = ask(live, "root:p0:ResellerAdmin", "HEAD", "AUTH_foreign")
-    assert answer.headers["x-account-project-domain-id"] == "_unknown"
+    response = ask(live, "root:p0:ResellerAdmin", "HEAD", "AUTH_foreign")
+    assert response.headers["x-account-project-domain-id"] == "_unknown"
 
 
 def test_large_objects_and_copies_are_read_with_the_rights_of_the_caller(live):

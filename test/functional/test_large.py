@@ -38,15 +38,15 @@ def manifest(cluster, request):
         assert cluster.request("PUT", path, body=piece).status == 201
         entries.append({"path": path, "etag": hashlib.md5(piece).hexdigest(), "size_bytes": len(piece)})
     path = f"seg-{policy}/manifest"
-    answer = cluster.request("PUT", f"{path}?multipart-manifest=put", body=json.dumps(entries))
-    assert answer.status == 201
+    response = cluster.request("PUT", f"{path}?multipart-manifest=put", body=json.dumps(entries))
+    assert response.status == 201
     return path
 
 
 def test_a_large_object_is_the_concatenation_of_its_segments(cluster, manifest):
-    answer = cluster.request("GET", manifest)
-    assert answer.headers["content-length"] == str(len(WHOLE))
-    assert answer.body == WHOLE
+    response = cluster.request("GET", manifest)
+    assert response.headers["content-length"] == str(len(WHOLE))
+    assert response.body == WHOLE
 
 
 @pytest.mark.parametrize(
@@ -54,16 +54,16 @@ def test_a_large_object_is_the_concatenation_of_its_segments(cluster, manifest):
     [(0, 0), (5 * MIB - 1, 5 * MIB + 1), (1, len(WHOLE) - 2), (8 * MIB, 8 * MIB + 300), (9 * MIB, 11 * MIB)],
 )
 def test_a_range_across_segment_boundaries(cluster, manifest, first, last):
-    answer = cluster.request("GET", manifest, {"Range": f"bytes={first}-{last}"})
-    assert (answer.status, answer.body) == (206, WHOLE[first : last + 1])
+    response = cluster.request("GET", manifest, {"Range": f"bytes={first}-{last}"})
+    assert (response.status, response.body) == (206, WHOLE[first : last + 1])
 
 
 def test_a_copy_contains_the_whole_large_object(cluster, manifest):
     cluster.request("PUT", "copies")
     assert cluster.request("COPY", manifest, {"Destination": "copies/flat"}).status == 201
-    answer = cluster.request("GET", "copies/flat")
-    assert answer.body == WHOLE
-    assert answer.headers["etag"].strip('"') == hashlib.md5(WHOLE).hexdigest()
+    response = cluster.request("GET", "copies/flat")
+    assert response.body == WHOLE
+    assert response.headers["etag"].strip('"') == hashlib.md5(WHOLE).hexdigest()
     assert cluster.request("PUT", "copies/link", {"X-Symlink-Target": manifest}, b"").status == 201
     assert cluster.request("GET", "copies/link").body == WHOLE
 
@@ -90,16 +90,16 @@ def test_many_tiny_segments_are_rate_limited_without_delaying_others(cluster):
     entries = [{"path": "tiny/one", "range": f"{n % 10}-{n % 10}"} for n in range(1000)]
     path = "tiny/manifest"
     assert cluster.request("PUT", f"{path}?multipart-manifest=put", body=json.dumps(entries)).status == 201
-    answers = []
+    responses = []
     reader = threading.Thread(
-        target=lambda: answers.append(cluster.request("GET", path, {"Range": "bytes=0-13"})), daemon=True
+        target=lambda: responses.append(cluster.request("GET", path, {"Range": "bytes=0-13"})), daemon=True
     )
     started = time.monotonic()
     reader.start()
     assert cluster.request("GET", "tiny/one").body == b"abcdefghij"
     assert time.monotonic() - started < 2
     reader.join(30)
-    assert answers[0].body == b"abcdefghijabcd"
+    assert responses[0].body == b"abcdefghijabcd"
     assert time.monotonic() - started > 2, "ten are free, then one a second"
 
 
@@ -109,8 +109,8 @@ def test_multipart_manifest_deletion_deletes_the_segments(cluster):
         cluster.request("PUT", f"gone/{number}", body=b"x")
     entries = [{"path": f"gone/{number}"} for number in range(30)]
     cluster.request("PUT", "gone/manifest?multipart-manifest=put", body=json.dumps(entries))
-    answer = cluster.request("DELETE", "gone/manifest?multipart-manifest=delete")
-    assert b"Number Deleted: 31\n" in answer.body
+    response = cluster.request("DELETE", "gone/manifest?multipart-manifest=delete")
+    assert b"Number Deleted: 31\n" in response.body
     cluster.await_true(lambda: cluster.request("GET", "gone").status == 204, "the container is empty")
     assert cluster.request("DELETE", "gone").status == 204
 
@@ -123,7 +123,7 @@ def test_multipart_manifest_deletion_deletes_the_segments(cluster):
 def test_hostile_manifests_are_refused_at_once(cluster, body):
     cluster.request("PUT", "hostile")
     started = time.monotonic()
-    answer = cluster.request("PUT", "hostile/m?multipart-manifest=put", body=body)
-    assert answer.status in (400, 413)
+    response = cluster.request("PUT", "hostile/m?multipart-manifest=put", body=body)
+    assert response.status in (400, 413)
     assert time.monotonic() - started < 5
     assert cluster.request("HEAD", "hostile/m").status == 404

@@ -76,11 +76,11 @@ def comparable(answer):
 
 def test_responses_match_the_recorded_ones(tmp_path):
     live = LiveCluster(tmp_path / "data", ec="2+1", rest_s=LiveCluster.AT_REST_S)
-    answers = answers_of(live, send_large)
-    assert [a["request"] for a in answers] == [g["request"] for g in GOLDEN]
+    responses = answers_of(live, send_large)
+    assert [a["request"] for a in responses] == [g["request"] for g in GOLDEN]
 
     def check(number):
-        ours, theirs = answers[number], GOLDEN[number]
+        ours, theirs = responses[number], GOLDEN[number]
         known = [status for start, (status, _why) in DIFFERENT.items() if theirs["request"].startswith(start)]
         if known:
             assert_same({"status": ours["status"]}, {"status": known[0]})
@@ -92,7 +92,7 @@ def test_responses_match_the_recorded_ones(tmp_path):
     check_each(range(len(GOLDEN)), check, named=lambda n: f"{n} {GOLDEN[n]['request']}")
 
     # Intended differences must still exist.
-    pairs = zip(map(comparable, answers), map(comparable, GOLDEN), strict=True)
+    pairs = zip(map(comparable, responses), map(comparable, GOLDEN), strict=True)
     differing = {theirs["request"] for ours, theirs in pairs if ours != theirs}
     same = [start for start in DIFFERENT if not any(request.startswith(start) for request in differing)]
     assert not same, "no longer different: " + "\n".join(same)

@@ -191,7 +191,7 @@ def test_wrong_bytes_are_detected(cluster, load, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("args", "options", "said"),
+    ("args", "options", "message"),
     [
         (("run", "SmlRead"), {"key": "wrong"}, "answered 401"),
         (("run", "SmlRead"), {"auth": "http://127.0.0.1:1/auth/v1.0"}, "Connection refused"),
@@ -207,7 +207,7 @@ def test_wrong_bytes_are_detected(cluster, load, tmp_path):
         (("compare", "bad.toml", "bad.toml"), {}, "no result of swift-load"),
     ],
 )
-def test_bad_input_is_reported_in_one_line_with_exit_code_1(load, tmp_path, args, options, said):
+def test_bad_input_is_reported_in_one_line_with_exit_code_1(load, tmp_path, args, options, message):
     (tmp_path / "bad.toml").write_text('[[phase]]\nkind = "main"\nclients = 0\nmix = {get = 1}\n')
     xml = (
         '<workload>\n<workflow><workstage name="a">\n<work type="juggle"/></workstage></workflow></workload>'
@@ -215,7 +215,7 @@ def test_bad_input_is_reported_in_one_line_with_exit_code_1(load, tmp_path, args
     (tmp_path / "bad.xml").write_text(xml)
     done = load(*args, **options)
     assert done.returncode == 1
-    assert said in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
+    assert message in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
 
 
 @pytest.mark.long
@@ -265,7 +265,7 @@ def test_a_node_fails_under_load_and_the_cluster_recovers(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--way", "wipe"), "nodes fail by kill, stop, partition, not by 'wipe'"),
         (("--unit", "disks", "--way", "wipe"), "disks fail only with --xfs"),
@@ -273,9 +273,9 @@ def test_a_node_fails_under_load_and_the_cluster_recovers(tmp_path):
         (("--share", "100"), "below 100 percent"),
     ],
 )
-def test_an_impossible_failure_is_reported_in_one_line_before_the_run(tmp_path, words, said):
+def test_an_impossible_failure_is_reported_in_one_line_before_the_run(tmp_path, words, message):
     done = failing(tmp_path, *words)
-    assert done.returncode == 1 and said in done.stderr and done.stderr.count("\n") == 1
+    assert done.returncode == 1 and message in done.stderr and done.stderr.count("\n") == 1
     assert list(tmp_path.glob("swift-load-*")) == []
 
 

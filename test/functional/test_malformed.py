@@ -189,18 +189,20 @@ def test_a_chunked_body_cannot_smuggle_a_request(cluster, first):
 
 def test_a_header_cannot_smuggle_another_into_a_response(cluster):
     cluster.request("PUT", "broken")
-    answer = cluster.request("PUT", "broken/smuggle", {"X-Object-Meta-A": "caf\xc3\xa9%0d%0aX-Evil: 1"}, b"x")
-    assert answer.status == 201
-    answer = cluster.request("HEAD", "broken/smuggle")
-    assert "x-evil" not in answer.headers
-    assert answer.headers["x-object-meta-a"] == "caf\xc3\xa9%0d%0aX-Evil: 1"
+    response = cluster.request(
+        "PUT", "broken/smuggle", {"X-Object-Meta-A": "caf\xc3\xa9%0d%0aX-Evil: 1"}, b"x"
+    )
+    assert response.status == 201
+    response = cluster.request("HEAD", "broken/smuggle")
+    assert "x-evil" not in response.headers
+    assert response.headers["x-object-meta-a"] == "caf\xc3\xa9%0d%0aX-Evil: 1"
 
 
 def test_a_copy_request_is_not_treated_as_an_empty_upload(cluster):
     cluster.request("PUT", "broken")
     assert cluster.request("PUT", "broken/source", {}, b"abc").status == 201
-    answer = cluster.request("PUT", "broken/copy", {"X-Copy-From": "/broken/source", "Content-Length": "0"})
-    assert answer.status == 201
+    response = cluster.request("PUT", "broken/copy", {"X-Copy-From": "/broken/source", "Content-Length": "0"})
+    assert response.status == 201
     assert cluster.request("GET", "broken/copy").body == b"abc"
 
 

@@ -35,10 +35,10 @@ def test_repeated_headers_are_signed_as_one_value_without_spaces(cluster, s3):
     for value in ("ETag", "ObjectSize"):
         connection.putheader("X-Amz-Object-Attributes", value)
     connection.endheaders()
-    answer = connection.getresponse()
-    body = answer.read()
+    response = connection.getresponse()
+    body = response.read()
     connection.close()
-    assert answer.status == 200, body
+    assert response.status == 200, body
     assert b"<ObjectSize>1</ObjectSize>" in body
 
 
@@ -56,15 +56,15 @@ def test_repeated_headers_are_signed_as_one_value_without_spaces(cluster, s3):
 )
 def test_if_match_is_evaluated_first_and_etags_before_dates(s3, conditions, code):
     etag = s3.put_object(Bucket="details", Key="k", Body=b"v")["ETag"]
-    wanted = {name: etag if value == "same" else value for name, value in conditions.items()}
+    requested = {name: etag if value == "same" else value for name, value in conditions.items()}
     if code is None:
-        assert s3.get_object(Bucket="details", Key="k", **wanted)["Body"].read() == b"v"
-        s3.head_object(Bucket="details", Key="k", **wanted)
+        assert s3.get_object(Bucket="details", Key="k", **requested)["Body"].read() == b"v"
+        s3.head_object(Bucket="details", Key="k", **requested)
         return
     with refused(code):
-        s3.head_object(Bucket="details", Key="k", **wanted)
+        s3.head_object(Bucket="details", Key="k", **requested)
     with refused("PreconditionFailed" if code == "412" else code):
-        s3.get_object(Bucket="details", Key="k", **wanted)
+        s3.get_object(Bucket="details", Key="k", **requested)
 
 
 def test_head_of_a_part_of_an_empty_object_is_that_of_the_object(s3):
@@ -248,8 +248,8 @@ def test_preflight_requests_find_buckets_without_a_known_account(cluster, s3):
         assert "access-control-allow-origin" not in ask(origin).headers
         rule = {"AllowedOrigins": [origin], "AllowedMethods": ["PUT"], "AllowedHeaders": ["*"]}
         client.put_bucket_cors(Bucket="asked", CORSConfiguration={"CORSRules": [rule]})
-        answer = ask(origin)
-        assert (answer.status, answer.headers["access-control-allow-origin"]) == (200, origin)
+        response = ask(origin)
+        assert (response.status, response.headers["access-control-allow-origin"]) == (200, origin)
     for origin in clients:
         assert ask(origin).status == 200
         assert ask(origin, method="DELETE").status == 403

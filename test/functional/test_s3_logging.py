@@ -5,28 +5,19 @@ import time
 import pytest
 
 from test.functional.test_s3 import client_of, refused
-from test.support.s3 import cluster_with
-
-OPTIONS = "[filter:s3api]\nuse = egg:swift#s3api\nlog_delivery_seconds = 1\n"
 
 
 @pytest.fixture(scope="module")
-def front(tmp_path_factory):
-    with cluster_with(tmp_path_factory.mktemp("s3logs"), OPTIONS) as live:
-        yield live
-
-
-@pytest.fixture(scope="module")
-def s3(front):
-    made = client_of(front)
+def s3(site):
+    made = client_of(site)
     for name in ("watched", "logs"):
         made.create_bucket(Bucket=name)
     return made
 
 
 def log_to(s3, bucket="logs", prefix="w/", watched="watched", **more):
-    wanted = {"LoggingEnabled": {"TargetBucket": bucket, "TargetPrefix": prefix, **more}}
-    s3.put_bucket_logging(Bucket=watched, BucketLoggingStatus=wanted)
+    requested = {"LoggingEnabled": {"TargetBucket": bucket, "TargetPrefix": prefix, **more}}
+    s3.put_bucket_logging(Bucket=watched, BucketLoggingStatus=requested)
 
 
 def lines_of(s3):
@@ -34,7 +25,7 @@ def lines_of(s3):
     return "".join(s3.get_object(Bucket="logs", Key=row["Key"])["Body"].read().decode() for row in rows)
 
 
-def test_requests_are_written_to_the_access_log(front, s3):
+def test_requests_are_written_to_the_access_log(site, s3):
     assert "LoggingEnabled" not in s3.get_bucket_logging(Bucket="watched")
     log_to(s3)
     said = s3.get_bucket_logging(Bucket="watched")["LoggingEnabled"]
@@ -57,7 +48,7 @@ def test_requests_are_written_to_the_access_log(front, s3):
             )
         )
 
-    front.await_true(wanted, "the log was delivered", seconds=20)
+    site.await_true(wanted, "the log was delivered", seconds=20)
     lines = lines_of(s3).splitlines()
     (got,) = (line for line in lines if " REST.GET.OBJECT a%20b " in line)
     assert got.startswith("AUTH_test watched [") and " test:tester " in got
@@ -71,8 +62,8 @@ def test_logging_stops_when_it_is_disabled(s3):
     assert "LoggingEnabled" not in s3.get_bucket_logging(Bucket="watched")
 
 
-def test_a_log_cannot_go_to_a_bucket_of_another_owner(front, s3):
-    other = client_of(front, "test2:tester2")
+def test_a_log_cannot_go_to_a_bucket_of_another_owner(site, s3):
+    other = client_of(site, "test2:tester2")
     other.create_bucket(Bucket="their-logs")
     for place in ("their-logs", "nothing-there", "AUTH_test2:their-logs", "x", "a/b"):
         with refused("InvalidTargetBucketForLogging", 400):
@@ -80,7 +71,7 @@ def test_a_log_cannot_go_to_a_bucket_of_another_owner(front, s3):
     with refused("InvalidArgument", 400):
         log_to(s3, prefix="x" * 513)
     with refused("AccessDenied", 403):
-        log_to(client_of(front, "test:tester3"))
+        log_to(client_of(site, "test:tester3"))
     grant = {"Grantee": {"Type": "CanonicalUser", "ID": "test:tester3"}, "Permission": "READ"}
     with refused("NotImplemented", 501):
         log_to(s3, TargetGrants=[grant])

@@ -64,8 +64,8 @@ def test_versioning_cannot_be_suspended_in_a_bucket_with_object_lock(s3, bucket)
 )
 def test_the_swift_api_cannot_suspend_versioning_of_a_locked_bucket(cluster, s3, bucket, headers):
     for method in ("POST", "PUT"):
-        answer = cluster.request(method, bucket, headers)
-        assert answer.status == 409, (method, answer)
+        response = cluster.request(method, bucket, headers)
+        assert response.status == 409, (method, response)
         strange = cluster.request(method, bucket, headers, user="test:tester3")
         assert strange.status == 403
     assert s3.get_bucket_versioning(Bucket=bucket)["Status"] == "Enabled"

@@ -12,22 +12,22 @@ def test_every_upload_creates_a_version_and_the_newest_is_current(cluster):
     def write(writer):
         for number in range(EACH):
             body = f"{writer} {number}".encode()
-            answer = cluster.request("PUT", "races/o", body=body)
-            if answer.status == 201:
-                stored[answer.headers["x-object-version-id"]] = body
+            response = cluster.request("PUT", "races/o", body=body)
+            if response.status == 201:
+                stored[response.headers["x-object-version-id"]] = body
             else:
-                failed.append(answer)
+                failed.append(response)
 
     threads = [threading.Thread(target=write, args=(writer,)) for writer in range(WRITERS)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert all(answer.status == 503 for answer in failed), failed
+    assert all(response.status == 503 for response in failed), failed
     assert len(stored) + len(failed) == WRITERS * EACH
     newest = max(stored)
-    answer = cluster.request("GET", "races/o")
-    assert (answer.headers["x-object-version-id"], answer.body) == (newest, stored[newest])
+    response = cluster.request("GET", "races/o")
+    assert (response.headers["x-object-version-id"], response.body) == (newest, stored[newest])
     for version, body in stored.items():
         assert cluster.request("GET", f"races/o?version-id={version}").body == body
     rows = cluster.request("GET", "races?versions").json()

@@ -20,7 +20,6 @@ INSIDE = (
 COMMANDS = ("cli/", "load/", "aio/", "operations/", "plan/")
 #: Types whose values block. A value of the first ones is the argument of a function that is one call.
 ENGINES = ("ObjectStore", "Edit", "Maintenance", "PendingUpdates")
-RAW_STORE = {*ENGINES, "Draft", "Reservation", "StoredObject"}
 #: What makes an engine, or a connection to a database.
 MAKERS = {"FileStore", "EngineCore", "TierStore", "file_store", "load_factory", "connect", "Database"}
 RUNS = {"Run", "run_inline"}

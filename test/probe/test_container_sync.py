@@ -62,8 +62,8 @@ def write_realms(near, far, port):
 
 
 def names(cluster):
-    answer = cluster.request("GET", "copy?format=json")
-    return [row["name"] for row in json.loads(answer.body)] if answer.status == 200 else []
+    response = cluster.request("GET", "copy?format=json")
+    return [row["name"] for row in json.loads(response.body)] if response.status == 200 else []
 
 
 @pytest.mark.long
@@ -100,8 +100,8 @@ def test_a_container_is_copied_and_stays_in_sync(clusters, kind):
     assert near.request("PUT", "c/static", headers=link, body=b"").status == 201
     near.await_true(lambda: names(far) == ["static"], "the link is over there", 60)
     copied = far.request("HEAD", "copy/static?symlink=get").headers
-    wanted = {name.lower(): value for name, value in link.items()}
-    assert {name: copied.get(name) for name in wanted} == wanted
+    expected = {name.lower(): value for name, value in link.items()}
+    assert {name: copied.get(name) for name in expected} == expected
     assert near.request("DELETE", "c/static").status == 204
     meta = {"X-Object-Meta-Color": "red", "Content-Type": "text/x"}
     assert near.request("PUT", "c/a b", headers=meta, body=b"hello").status == 201

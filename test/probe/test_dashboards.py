@@ -119,9 +119,9 @@ def test_every_series_of_an_expression_is_on_a_page(cluster):
         found = samples_of(cluster)
 
     found = set()
-    wanted = [pair for pair in selectors() if not is_absent("{".join(pair))]
-    assert len(wanted) > 40
-    assert await_all(is_there, wanted, 90, between) == []
+    expected = [pair for pair in selectors() if not is_absent("{".join(pair))]
+    assert len(expected) > 40
+    assert await_all(is_there, expected, 90, between) == []
 
 
 def test_the_pages_of_a_node_have_no_sample_twice(cluster):
@@ -139,9 +139,9 @@ def test_the_pages_of_a_node_have_no_sample_twice(cluster):
 )
 def test_every_expression_returns_series(cluster, tmp_path):
     with Monitoring(cluster, tmp_path) as monitoring:
-        wanted = [each for each in expressions() if not is_absent(each)]
-        assert len(wanted) > 60
-        without = await_all(monitoring.values, wanted, 120, lambda turn: put_load(cluster, turn + 1000))
+        expected = [each for each in expressions() if not is_absent(each)]
+        assert len(expected) > 60
+        without = await_all(monitoring.values, expected, 120, lambda turn: put_load(cluster, turn + 1000))
         assert without == []
         # Those that may be empty are at least valid.
         for expression in filter(is_absent, expressions()):

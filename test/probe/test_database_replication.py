@@ -55,14 +55,14 @@ class Replicas:
             for n in numbers
         ]
         device = self.cluster.plan.device(number)
-        answer = self.cluster.raw(
+        response = self.cluster.raw(
             "UPDATE",
             f"/{device}/{self.part}/{ACCOUNT}/{CONTAINER}",
             {"x-timestamp": f"{BASE_S}.00000"},
             json.dumps(rows),
             port=self.ports[number],
         )
-        assert answer.status == 202, answer
+        assert response.status == 202, response
 
     def states(self):
         """Return rows and hash of each replica, read from its file; None for a missing replica."""

@@ -28,8 +28,7 @@ def world():
     made = World(root)
     for address in NODES:
         made.add_host(address)
-        told, status = made.run(address, f"ip addr add {address.replace('10.0', '10.1', 1)}/32 dev lo")
-        assert status == 0, told
+        made.must(address, f"ip addr add {address.replace('10.0', '10.1', 1)}/32 dev lo")
     yield made
     made.end()
     print(made.times)
@@ -40,54 +39,49 @@ def world():
 def test_three_hosts_are_deployed_changed_and_checked(world):
     world.paste(CLUSTER, until="## 3. What all hosts share")
     for address in NODES:
-        told, status = world.run(address, UNITS)
-        assert status == 0, told
+        world.must(address, UNITS)
     # The page deploys, stores and reads an object, adds a disk, and finds all hosts unchanged.
     world.paste(DEPLOY)
     first, second = NODES[:2]
-    access, status = world.run(second, "stat -c %a /etc/swift/swift.conf /etc/swift/object.ring.gz")
-    assert (status, access.splitlines()) == (0, ["640"] * 2)
-    told, status = world.run(first, "stat -c %a ~/cluster.state ~/cluster.state/secrets.json")
-    assert (status, told.split()) == (0, ["700", "600"])
-    told, status = world.run(second, "swift-init object-server.replication status")
-    assert status == 0 and "/etc/swift/object-server/replication.conf" in told
+    access = world.must(second, "stat -c %a /etc/swift/swift.conf /etc/swift/object.ring.gz")
+    assert access.split() == ["640"] * 2
+    assert world.must(first, "stat -c %a ~/cluster.state ~/cluster.state/secrets.json").split() == [
+        "700",
+        "600",
+    ]
+    running = world.must(second, "swift-init object-server.replication status")
+    assert "/etc/swift/object-server/replication.conf" in running
     # The new disk has its share of what was stored before it came.
-    told, status = world.run(first, "swift-ring-builder ~/cluster.state/object.builder | grep sdd")
-    assert status == 0 and (" 27 " in told or " 28 " in told), told
+    share = world.must(first, "swift-ring-builder ~/cluster.state/object.builder | grep sdd")
+    assert " 27 " in share or " 28 " in share, share
 
-    told, status = world.run(second, "echo '# by hand' >> /etc/swift/object-server.conf")
-    assert status == 0, told
-    told, status = world.run(first, "swift-deploy check cluster.toml")
-    assert (status, told.splitlines()) == (1, ["host two: /etc/swift/object-server.conf differs"])
-    told, status = world.run(
-        first, "swift-deploy apply cluster.toml --yes && swift-deploy check cluster.toml"
-    )
-    assert status == 0, told
-    assert "host two: change /etc/swift/object-server.conf" in told
-    assert "host two: reload swift-object-server.service" in told
-    assert "@replication" not in told
-    assert told.splitlines()[-1] == "all hosts match the inventory"
+    world.must(second, "echo '# by hand' >> /etc/swift/object-server.conf")
+    output, status = world.run(first, "swift-deploy check cluster.toml")
+    assert (status, output.splitlines()) == (1, ["host two: /etc/swift/object-server.conf differs"])
+    applied = world.must(first, "swift-deploy apply cluster.toml --yes && swift-deploy check cluster.toml")
+    assert "host two: change /etc/swift/object-server.conf" in applied
+    assert "host two: reload swift-object-server.service" in applied
+    assert "@replication" not in applied
+    assert applied.splitlines()[-1] == "all hosts match the inventory"
 
     # A host that loses a role loses its services and its files, and nothing that swift-deploy did not write.
     third = NODES[2]
-    told, status = world.run(third, "cp -p /etc/memcached.conf /etc/swift/kept && touch /etc/swift/mine.conf")
-    assert status == 0, told
-    told, status = world.run(
+    world.must(third, "cp -p /etc/memcached.conf /etc/swift/kept && touch /etc/swift/mine.conf")
+    applied = world.must(
         first,
         """sed -i '/name = "three"/,$s/"proxy", //' cluster.toml
         swift-deploy plan cluster.toml && swift-deploy apply cluster.toml --yes &&
             swift-deploy check cluster.toml""",
     )
-    assert status == 0, told
     for line in ("disable swift-proxy-server.service", "remove /etc/swift/proxy-server.conf"):
-        assert told.count(f"host three: {line}") == 2, told
-    assert told.splitlines()[-1] == "all hosts match the inventory"
-    told, status = world.run(
+        assert applied.count(f"host three: {line}") == 2, applied
+    assert applied.splitlines()[-1] == "all hosts match the inventory"
+    left, _status = world.run(
         third,
         "for unit in swift-proxy-server memcached swift-object-server; do "
         "systemctl is-active $unit || true; done; "
         "ls /etc/swift; "
         "cmp /etc/memcached.conf /etc/swift/kept || true",
     )
-    assert told.split()[:3] == ["inactive", "inactive", "active"], told
-    assert "mine.conf" in told and "proxy-server.conf" not in told and "differ" in told
+    assert left.split()[:3] == ["inactive", "inactive", "active"], left
+    assert "mine.conf" in left and "proxy-server.conf" not in left and "differ" in left

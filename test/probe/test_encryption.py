@@ -40,8 +40,8 @@ def check_encrypted(cluster, count):
 
 
 def rows(cluster, container):
-    answer = cluster.request("GET", f"{container}?format=json")
-    return {row["name"]: row["hash"] for row in json.loads(answer.body)} if answer.status == 200 else {}
+    response = cluster.request("GET", f"{container}?format=json")
+    return {row["name"]: row["hash"] for row in json.loads(response.body)} if response.status == 200 else {}
 
 
 @pytest.fixture
@@ -71,8 +71,8 @@ def test_a_container_is_copied_between_clusters_with_different_keys(clusters):
     meta = {"X-Object-Meta-Color": "red", "Content-Type": "text/x"}
     assert near.request("PUT", "c/a b", headers=meta, body=BODY).status == 201
     assert near.request("PUT", "c/big", body=BIG).status == 201
-    wanted = {"a b": md5(BODY).hexdigest(), "big": md5(BIG).hexdigest()}
-    near.await_true(lambda: rows(far, "copy") == wanted, "both objects are over there", 60)
+    expected = {"a b": md5(BODY).hexdigest(), "big": md5(BIG).hexdigest()}
+    near.await_true(lambda: rows(far, "copy") == expected, "both objects are over there", 60)
     copy = far.request("GET", "copy/a b")
     assert (copy.body, copy.headers["x-object-meta-color"]) == (BODY, "red")
     assert copy.headers["etag"] == md5(BODY).hexdigest()
@@ -86,8 +86,8 @@ def test_a_container_is_copied_between_clusters_with_different_keys(clusters):
         assert ask_near(method, f"/v1/AUTH_test/c/{path}", odd, BIG).status in (201, 202)
         told = ask_near("HEAD", f"/v1/AUTH_test/c/{path}").headers
         assert {name: told.get(name) for name in named} == named
-    wanted["odd"] = md5(BIG).hexdigest()
-    near.await_true(lambda: rows(far, "copy") == wanted, "the odd one is over there", 60)
+    expected["odd"] = md5(BIG).hexdigest()
+    near.await_true(lambda: rows(far, "copy") == expected, "the odd one is over there", 60)
     told = ask_far("HEAD", "/v1/AUTH_test/copy/odd").headers
     assert {name: told.get(name) for name in named} == named
     assert near.request("DELETE", "c/odd").status == 204

@@ -47,9 +47,9 @@ class Creator(threading.Thread):
                 self._barrier.wait(60)
                 path = f"/v1/AUTH_test/{self._container}/o{number}"
                 connection.request("PUT", path, self._body, headers)
-                answer = connection.getresponse()
-                answer.read()
-                self.statuses.append(answer.status)
+                response = connection.getresponse()
+                response.read()
+                self.statuses.append(response.status)
         finally:
             connection.close()
 
@@ -122,12 +122,12 @@ class Counter(threading.Thread):
             return
         number = int(body) + 1
         connection.request("PUT", self._path, b"%d" % number, {**token, "If-Match": found.headers["Etag"]})
-        answer = connection.getresponse()
-        answer.read()
-        self.statuses["PUT", answer.status] += 1
-        if answer.status == 201:
+        response = connection.getresponse()
+        response.read()
+        self.statuses["PUT", response.status] += 1
+        if response.status == 201:
             self.stored.append(number)
-        elif answer.status != 412:
+        elif response.status != 412:
             self.unknown.append(number)
 
 
@@ -185,9 +185,9 @@ def ask_s3(live, method, path, headers=None, body=b""):
     connection = http.client.HTTPConnection(live.host, timeout=60)
     try:
         connection.request(method, path, body, signed)
-        answer = connection.getresponse()
-        answer.read()
-        return answer.status, answer.headers
+        response = connection.getresponse()
+        response.read()
+        return response.status, response.headers
     finally:
         connection.close()
 

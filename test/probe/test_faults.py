@@ -85,17 +85,17 @@ def fill_container(cluster, container, count, size=2000):
     for number in range(count):
         name = f"{container}/o{number}"
         bodies[name] = os.urandom(size) + b"%d" % number
-        answer = cluster.request("PUT", name, body=bodies[name])
-        assert answer.status == 201, answer
+        response = cluster.request("PUT", name, body=bodies[name])
+        assert response.status == 201, response
     return bodies
 
 
 def assert_readable(cluster, bodies):
     for name, body in bodies.items():
-        answer = cluster.request("GET", name)
-        assert answer.status == 200, (name, answer)
-        assert answer.body == body, name
-        assert answer.headers["etag"] == md5(body).hexdigest()
+        response = cluster.request("GET", name)
+        assert response.status == 200, (name, response)
+        assert response.body == body, name
+        assert response.headers["etag"] == md5(body).hexdigest()
 
 
 def device_files(cluster, pattern):
@@ -137,11 +137,11 @@ def listing_on(cluster, node, container):
     """Return the names in a node's replica of a container; None when the node has none."""
     for path in cluster.device_path(node).glob("containers/*/*/*/*.db"):
         url = f"/{cluster.plan.device(node)}/{path.parts[-4]}/AUTH_test/{container}?format=json"
-        answer = cluster.raw("GET", url, port=cluster.plan.port("container", node))
+        response = cluster.raw("GET", url, port=cluster.plan.port("container", node))
         # A request to the partition of another container gets 400.
-        assert answer.status in (200, 400, 404), (node, answer)
-        if answer.status == 200:
-            return {row["name"] for row in answer.json()}
+        assert response.status in (200, 400, 404), (node, response)
+        if response.status == 200:
+            return {row["name"] for row in response.json()}
     return None
 
 
@@ -183,10 +183,10 @@ class Load(threading.Thread):
             self.errors.append(error)
 
     def send(self, method, name, headers=None, body=None):
-        answer = attempt(self.cluster, method, name, headers, body)
-        status = answer.status if answer is not None else 0
+        response = attempt(self.cluster, method, name, headers, body)
+        status = response.status if response is not None else 0
         self.statuses[method, status] += 1
-        return answer, status
+        return response, status
 
     def body(self, name):
         self.serial += 1
@@ -211,8 +211,8 @@ class Load(threading.Thread):
         self.ledger[name].delete(status in (204, 404))
 
     def get(self, name):
-        answer, _ = self.send("GET", name)
-        self.ledger.check_loosely(name, answer)
+        response, _ = self.send("GET", name)
+        self.ledger.check_loosely(name, response)
 
     def put_permanent(self, _name):
         """Write an object once and never change it again."""
@@ -227,9 +227,9 @@ class Load(threading.Thread):
         """Check that an unchanged object is readable, whichever server is killed."""
         if self.permanent_names:
             name = self.random.choice(self.permanent_names)
-            answer, status = self.send("GET", name)
+            response, status = self.send("GET", name)
             if status not in (0, *TOLERATED):
-                self.ledger.check(name, answer)
+                self.ledger.check(name, response)
 
 
 def kill_in_turn(cluster, seconds):
@@ -570,9 +570,9 @@ def test_at_most_one_of_two_creators_gets_success(own_cluster):
         name = f"c/race{number}"
         bodies = [b"first" * 10, b"second" * 10]
         gate = threading.Barrier(2)
-        answers = [None, None]
+        responses = [None, None]
 
-        def create(which, name=name, bodies=bodies, gate=gate, answers=answers):
+        def create(which, name=name, bodies=bodies, gate=gate, answers=responses):
             gate.wait(10)
             answers[which] = cluster.request("PUT", name, {"If-None-Match": "*"}, bodies[which])
 
@@ -581,8 +581,8 @@ def test_at_most_one_of_two_creators_gets_success(own_cluster):
             thread.start()
         for thread in threads:
             thread.join(60)
-        statuses = [answer.status for answer in answers]
-        assert set(statuses) <= {201, 202, 412, 503}, answers
+        statuses = [response.status for response in responses]
+        assert set(statuses) <= {201, 202, 412, 503}, responses
         assert statuses.count(201) <= 1, f"both creators of {name} were told 201"
         found = cluster.request("GET", name, NEWEST)
         assert found.status == 200
@@ -621,8 +621,8 @@ def test_cached_tokens_work_again_once_memcached_is_back(tuned_cluster):
         "no worker can check the token",
     )
     for _ in range(50):
-        answer = live.request("HEAD", "c")
-        assert (answer.status, answer.headers.get("retry-after")) == (503, "1")
+        response = live.request("HEAD", "c")
+        assert (response.status, response.headers.get("retry-after")) == (503, "1")
     live.restart("cache")
     # An empty cache has no tokens: clients need new ones. Each worker reconnects within a second.
     login = {"X-Auth-User": "test:tester", "X-Auth-Key": "testing"}

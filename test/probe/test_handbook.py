@@ -72,8 +72,7 @@ def test_a_cluster_of_the_peer_is_taken_over_and_given_back(root):
             world.add_host(address)
         world.paste(CLUSTER, until="## 5. Start")
         for address in NODES:
-            told, status = world.run(address, "swift-init all start")
-            assert status == 0, told
+            world.must(address, "swift-init all start")
         world.paste(TAKING_OVER)
     finally:
         world.end()

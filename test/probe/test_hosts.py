@@ -52,8 +52,8 @@ def await_health(hosts, known, gone):
     hosts.await_true(is_healthy, "three copies of everything, and equal listings", 120)
     took_s = time.monotonic() - started_s
     for name, body in known.items():
-        answer = hosts(1, "GET", f"c/{name}", {"X-Newest": "true"})
-        assert (answer.status, answer.body) == (200, body)
+        response = hosts(1, "GET", f"c/{name}", {"X-Newest": "true"})
+        assert (response.status, response.body) == (200, body)
     for name in gone:
         assert hosts(1, "GET", f"c/{name}").status == 404
     assert "Traceback" not in hosts.log_text()

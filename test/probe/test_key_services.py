@@ -92,8 +92,8 @@ def test_objects_of_the_peer_are_read_and_it_reads_ours(service, tmp_path):
         request = urllib.request.Request(
             f"http://{running.host}{path}", headers={"X-Auth-Token": running.token}
         )
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            return answer.read(), answer.headers["X-Object-Meta-Color"]
+        with urllib.request.urlopen(request, timeout=30) as response:
+            return response.read(), response.headers["X-Object-Meta-Color"]
 
     color = {"X-Object-Meta-Color": "blue"}
     try:

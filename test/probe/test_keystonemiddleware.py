@@ -152,9 +152,9 @@ def proxy(tmp_path):
 
 
 def request(host, method, path, token, body=None):
-    asked = urllib.request.Request(f"http://{host}{path}", body, {"X-Auth-Token": token}, method=method)
+    requests = urllib.request.Request(f"http://{host}{path}", body, {"X-Auth-Token": token}, method=method)
     try:
-        with urllib.request.urlopen(asked, timeout=60) as response:
+        with urllib.request.urlopen(requests, timeout=60) as response:
             return response.status, response.read()
     except urllib.error.HTTPError as error:
         with error:

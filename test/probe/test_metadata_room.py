@@ -67,9 +67,9 @@ def test_oversized_headers_leave_the_cluster_available(live, limits, policy):
     many = {f"X-Object-Meta-{number:02d}": "a" * 235 for number in range(16)}
     for headers in (long, many, {**long, **many}):
         for _ in range(4):
-            answer = live.request("PUT", f"{path}/big", headers, b"x")
+            response = live.request("PUT", f"{path}/big", headers, b"x")
             # Where files have room for it, it is stored.
-            assert answer.status in (201, 400), answer
+            assert response.status in (201, 400), response
             assert live.request("POST", f"{path}/innocent", headers).status in (202, 400)
             assert live.request("GET", f"{path}/innocent").status == 200
             assert live.request("PUT", f"{path}/innocent", {}, b"x").status == 201

@@ -38,8 +38,8 @@ def ask(live, method, path, body=b"", tries=1):
     for _ in range(tries):
         headers = signed_headers(method, f"http://{live.host}{path}", {}, body)
         try:
-            answer = live.raw(method, path, headers, body)
-            status, content = answer.status, answer.body
+            response = live.raw(method, path, headers, body)
+            status, content = response.status, response.body
         except (OSError, http.client.HTTPException):
             status = 0
         if status and status < 500:

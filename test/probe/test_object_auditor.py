@@ -1,12 +1,11 @@
 """swift-object-auditor on the devices of a running cluster finds, quarantines and reports damage."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
 from test.support.cluster import LiveCluster
+from test.support.peer import run
 
 
 @pytest.fixture(scope="module")
@@ -19,17 +18,6 @@ def cluster(tmp_path_factory):
     assert cluster.request("PUT", "c").status == 201
     yield cluster
     cluster.stop()
-
-
-def audit(cluster, node, *words):
-    conf = cluster.plan.etc / "object-server" / f"{node}.conf"
-    return subprocess.run(
-        [sys.executable, "-m", "swift.cli.daemon", "object-auditor", str(conf), "once", *words],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
 
 
 @pytest.mark.parametrize(
@@ -45,7 +33,7 @@ def test_a_damaged_copy_is_quarantined_and_the_object_stays_readable(cluster, na
     victim = next(each for each in before if name.encode() in each.metadata())
     harm(victim)
     node = cluster.node_of(victim)
-    audit(cluster, node, *words)
+    cluster.run_once("object-auditor", node, ("once", *words))
     assert (victim.device / "quarantined" / "objects" / victim.hash).is_dir()
     stats = json.loads((cluster.plan.recon(node) / "object.recon").read_text())
     assert stats[f"object_auditor_stats_{kind}"]["quarantined"] == 1
@@ -57,13 +45,7 @@ def test_an_invalid_watcher_is_logged_without_a_traceback(cluster, tmp_path):
     conf = tmp_path / "object.conf"
     text = (cluster.plan.etc / "object-server" / "1.conf").read_text()
     conf.write_text(text.replace("[object-auditor]", "[object-auditor]\nwatchers = nobody"))
-    done = subprocess.run(
-        [sys.executable, "-m", "swift.cli.daemon", "object-auditor", str(conf), "once"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = run("swift-object-auditor", conf, "once")
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
     assert "there is no watcher 'nobody'" in line

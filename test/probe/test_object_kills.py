@@ -44,10 +44,10 @@ class Server(LoneServer):
     def ask_of(self, method, name, headers=None, body=None):
         policy = {"X-Backend-Storage-Policy-Index": "1" if name.startswith("ec") else "0"}
         path = f"/sda/{partition_of(name)}/AUTH_a/c/{name}"
-        answer = self.ask(method, path, {**policy, **(headers or {})}, body)
-        if "etag" in answer.headers:
-            answer.headers["etag"] = answer.headers["etag"].strip('"')
-        return answer
+        response = self.ask(method, path, {**policy, **(headers or {})}, body)
+        if "etag" in response.headers:
+            response.headers["etag"] = response.headers["etag"].strip('"')
+        return response
 
 
 def partition_of(name):
@@ -95,20 +95,20 @@ class Writer(threading.Thread):
                 headers |= {"X-Object-Sysmeta-Ec-Frag-Index": "2", "X-Object-Sysmeta-Ec-Etag": "e"}
             entry.put(body, colour, self.send(201, "PUT", name, headers, body))
         elif chance < 0.8:
-            answer = self.send(202, "POST", name, {"X-Object-Meta-Colour": colour}, allowed=(404,))
-            if answer is not None:
-                entry.post(colour, answer)
+            response = self.send(202, "POST", name, {"X-Object-Meta-Colour": colour}, allowed=(404,))
+            if response is not None:
+                entry.post(colour, response)
         else:
             entry.delete(self.send(204, "DELETE", name, allowed=(404,)) is not False)
 
     def send(self, wanted, method, name, headers=None, body=None, allowed=()):
         """Return True when acknowledged, False when the server died, None for an allowed refusal."""
         try:
-            answer = self.server.ask_of(method, name, headers, body)
+            response = self.server.ask_of(method, name, headers, body)
         except (OSError, http.client.HTTPException):
             return False
-        assert answer.status == wanted or answer.status in allowed, (method, name, answer)
-        return True if answer.status == wanted else None
+        assert response.status == wanted or response.status in allowed, (method, name, response)
+        return True if response.status == wanted else None
 
     def check(self):
         for name in self.names:

@@ -365,8 +365,8 @@ def test_a_sharded_container_stays_sharded(mixed, source, target):
     mixed.replicate("container", source)
     assert mixed.assert_equal("container", "a", "c")[0] == name
     for node in (source, target):
-        answer = mixed.ask("container", node, "HEAD", ("a", "c"))
-        assert answer.getheader("x-backend-sharding-state") == "sharded"
+        response = mixed.ask("container", node, "HEAD", ("a", "c"))
+        assert response.getheader("x-backend-sharding-state") == "sharded"
 
 
 @BOTH

@@ -63,9 +63,9 @@ def test_conditional_changes_are_refused_and_change_nothing(mixed, policy, size)
         for method in ("POST", "DELETE"):
             assert mixed.request(method, path, {**headers, "X-Object-Meta-A": "b"}).status == 501
     assert mixed.request("PUT", path, {"If-Match": "*"}, b"other").status == 501
-    answer = mixed.request("GET", path, {"X-Newest": "true"})
-    assert (answer.status, answer.body) == (200, BODIES[size])
-    assert "x-object-meta-a" not in answer.headers
+    response = mixed.request("GET", path, {"X-Newest": "true"})
+    assert (response.status, response.body) == (200, BODIES[size])
+    assert "x-object-meta-a" not in response.headers
 
 
 @pytest.mark.parametrize("policy", ["gold", "ec"])
@@ -78,8 +78,8 @@ def test_the_first_creator_wins_and_the_second_is_refused_where_the_weaker_rule_
         path = f"{policy}/{size}-{number}"
         assert mixed.request("PUT", path, EXCLUSIVE, BODIES[size]).status == 201
         assert mixed.request("PUT", path, EXCLUSIVE, b"other").status == 412
-        answer = mixed.request("GET", path, {"X-Newest": "true"})
-        assert (answer.status, answer.body) == (200, BODIES[size])
+        response = mixed.request("GET", path, {"X-Newest": "true"})
+        assert (response.status, response.body) == (200, BODIES[size])
     assert "Traceback" not in mixed.log_text()
 
 
@@ -98,9 +98,9 @@ def test_a_checksum_in_a_trailer_is_stored_by_both_kinds(mixed, size):
     sent = chunked([body] if body else [], head, signed=False, trailer=("x-amz-checksum-crc32", digest))
     assert mixed.raw("PUT", path, head, sent).status == 200
     for _ in range(4):
-        answer = mixed.request("GET", path.lstrip("/"))
-        assert (answer.status, answer.body) == (200, body)
-        assert answer.headers["etag"].strip('"') == md5(body).hexdigest()
+        response = mixed.request("GET", path.lstrip("/"))
+        assert (response.status, response.body) == (200, body)
+        assert response.headers["etag"].strip('"') == md5(body).hexdigest()
     assert "Traceback" not in mixed.log_text()
 
 

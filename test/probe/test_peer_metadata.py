@@ -58,8 +58,8 @@ def test_objects_are_served_and_repaired(taken_over, i):
     line = shown(lines_of(b"Object", OBJECTS))[i]
     path = b"/c/%d" % i
     for method in (b"GET", b"HEAD"):
-        answer = ask(taken_over, method, path)
-        assert (status_of(answer), told(answer, b"Object")) == (200, [line])
+        response = ask(taken_over, method, path)
+        assert (status_of(response), told(response, b"Object")) == (200, [line])
     assert status_of(ask(taken_over, b"POST", path)) == 202
     assert told(ask(taken_over, b"HEAD", path), b"Object") == []
 
@@ -68,9 +68,9 @@ def test_objects_are_served_and_repaired(taken_over, i):
 def test_containers_and_accounts_are_served_and_repaired(taken_over, kind, path):
     lines = shown(lines_of(kind, ENTITIES))
     for method in (b"GET", b"HEAD"):
-        answer = ask(taken_over, method, path)
-        assert status_of(answer) in (200, 204)
-        assert sorted(told(answer, kind)) == sorted(lines)
+        response = ask(taken_over, method, path)
+        assert status_of(response) in (200, 204)
+        assert sorted(told(response, kind)) == sorted(lines)
     for line in lines:
         assert status_of(ask(taken_over, b"POST", path, line.partition(b":")[0] + b":")) == 204
     assert told(ask(taken_over, b"HEAD", path), kind) == []

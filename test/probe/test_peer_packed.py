@@ -125,9 +125,9 @@ class Trio(Mixed):
 
     def ask(self, method, node, path):
         """Send a request to the object server of a ring's node."""
-        answer = self.raw(method, f"/{node.device}/{path}", port=node.port)
-        assert answer.status in (200, 404), (node, answer)
-        return answer
+        response = self.raw(method, f"/{node.device}/{path}", port=node.port)
+        assert response.status in (200, 404), (node, response)
+        return response
 
     def hashes(self, node, part):
         return pickle.loads(self.ask("REPLICATE", node, part).body)
@@ -160,13 +160,13 @@ class Trio(Mixed):
         for name in {*self.bodies, *self.deleted}:
             part = self.ring.partition_of(hasher.digest("AUTH_test", "c", name))
             for node in self.ring.primaries(part):
-                answer = self.ask("GET", node, f"{part}/AUTH_test/c/{name}")
+                response = self.ask("GET", node, f"{part}/AUTH_test/c/{name}")
                 if name in self.deleted:
-                    assert answer.status == 404, (name, node)
+                    assert response.status == 404, (name, node)
                     continue
-                assert (answer.status, answer.body) == (200, self.bodies[name]), (name, node)
+                assert (response.status, response.body) == (200, self.bodies[name]), (name, node)
                 for header, value in self.metadata[name].items():
-                    assert answer.headers[header.lower()] == value, (name, node, header)
+                    assert response.headers[header.lower()] == value, (name, node, header)
 
 
 @pytest.mark.parametrize("method", ["rsync", "ssync"])

@@ -82,10 +82,10 @@ def put_container_row(shared, node, name, tick):
 
 
 def assert_both_say_the_same(shared, kind, *names):
-    answers = [shared.get(kind, node, names) for node in (PEER, OURS)]
-    assert answers[0] == answers[1]
-    assert answers[0][0] == 200
-    return answers[0]
+    responses = [shared.get(kind, node, names) for node in (PEER, OURS)]
+    assert responses[0] == responses[1]
+    assert responses[0][0] == 200
+    return responses[0]
 
 
 @BOTH
@@ -114,8 +114,8 @@ def test_a_container_deleted_by_one_is_recreated_by_the_other(shared, writer, re
     again = {"x-timestamp": stamp(9), "x-backend-storage-policy-index": "1"}
     assert shared.ask("container", writer, "PUT", ("a", "c"), again).status == 201
     for node in (PEER, OURS):
-        answer = shared.ask("container", node, "HEAD", ("a", "c"))
-        assert (answer.status, answer.getheader("x-backend-storage-policy-index")) == (204, "1")
+        response = shared.ask("container", node, "HEAD", ("a", "c"))
+        assert (response.status, response.getheader("x-backend-storage-policy-index")) == (204, "1")
 
 
 @BOTH
@@ -132,8 +132,8 @@ def test_accounts_are_served_by_the_other(shared, writer, reader):
     assert [row["name"] for row in rows] == ["c2", "c20", "c3", "c4", "c5", "c6", "c7"]
     assert shared.ask("account", reader, "DELETE", ("a",), {"x-timestamp": stamp(60)}).status == 204
     for node in (PEER, OURS):
-        answer = shared.ask("account", node, "HEAD", ("a",))
-        assert (answer.status, answer.getheader("x-account-status")) == (404, "Deleted")
+        response = shared.ask("account", node, "HEAD", ("a",))
+        assert (response.status, response.getheader("x-account-status")) == (404, "Deleted")
 
 
 def test_both_write_to_one_container_at_the_same_time(shared):

@@ -26,8 +26,8 @@ def test_a_deleted_account_is_emptied_although_servers_were_dead(cluster):
     for policy in ("gold", "ec"):
         for number in range(3):
             container = f"{policy}{number}"
-            answer = cluster.request("PUT", container, {"X-Storage-Policy": policy})
-            assert answer.status == 201, answer
+            response = cluster.request("PUT", container, {"X-Storage-Policy": policy})
+            assert response.status == 201, response
             for name in range(3):
                 assert cluster.request("PUT", f"{container}/o {name}", body=b"x" * 3000).status == 201
     dead = ("object-1", "container-2")

@@ -24,9 +24,9 @@ def only(cluster, *alive):
     Daemons rest until all servers answer, because those of one side would reach the other.
     """
     is_whole = len(alive) == len(NODES)
-    wanted = {f"container-{node}": node in alive for node in NODES}
-    wanted |= {f"daemons-{node}": is_whole for node in NODES}
-    for name, is_wanted in wanted.items():
+    expected = {f"container-{node}": node in alive for node in NODES}
+    expected |= {f"daemons-{node}": is_whole for node in NODES}
+    for name, is_wanted in expected.items():
         running = cluster._supervisor._children[name].poll() is None
         if is_wanted and not running:
             cluster.restart(name)
@@ -65,18 +65,18 @@ def test_objects_of_both_sides_end_in_one_policy(cluster):
     assert cluster.stored(policy=1), "both policies were written to"
     only(cluster, *NODES)
     started_s = time.monotonic()
-    wanted = {"a1", "a2", "a3", "b1", "b2", "b3", "both"}
+    expected = {"a1", "a2", "a3", "b1", "b2", "b3", "both"}
 
     def is_at_rest():
-        return rows(cluster, "AUTH_test") == [dict.fromkeys(wanted, 0)] * 3 and not any(
+        return rows(cluster, "AUTH_test") == [dict.fromkeys(expected, 0)] * 3 and not any(
             rows(cluster, ".misplaced_objects")
         )
 
     cluster.await_true(is_at_rest, "every row is in one policy and the queue is empty", 120)
     print(f"at rest {time.monotonic() - started_s:.1f} s after the partition")
     listing = cluster.request("GET", "c?format=json").json()
-    assert {row["name"] for row in listing} == wanted
-    for name in wanted - {"both"}:
+    assert {row["name"] for row in listing} == expected
+    for name in expected - {"both"}:
         body = f"of side {name[0]}: {name}".encode() * (1 if name[0] == "a" else 1000)
         assert cluster.request("GET", f"c/{name}").body == body
     assert cluster.request("GET", "c/both").body == b"of side b: both" * 1000

@@ -14,6 +14,7 @@ from swift.base.hashing import PathHasher
 from swift.ring.ringfile import load_table
 from swift.ring.view import RingView
 from test.support.cluster import LiveCluster
+from test.support.peer import run
 
 pytestmark = pytest.mark.process
 
@@ -87,10 +88,9 @@ class Node:
         )
 
     def repack(self, *words, code=0):
-        process = self.begin("--format", "json", *words)
-        out, err = process.communicate(timeout=120)
-        assert process.returncode == code, (out, err)
-        return json.loads(out) if out else err
+        done = run("swift-object-repack", "--conf", self.conf, "--format", "json", *words)
+        assert done.returncode == code, done
+        return json.loads(done.stdout) if done.stdout else done.stderr
 
     def state(self):
         (row,) = self.repack("--status")
@@ -158,5 +158,5 @@ def test_a_node_switches_to_the_packed_engine_and_back_under_load_and_kills(clus
 
 def compare(node, names):
     for name in names:
-        answer = node.get(name)
-        assert (answer.status, answer.body) == (200, body_of(name)), (name, answer)
+        response = node.get(name)
+        assert (response.status, response.body) == (200, body_of(name)), (name, response)

@@ -115,10 +115,10 @@ def test_a_slow_upload_is_finished_by_the_worker_that_began_it(server):
     reload(server)
     assert server.ask("PUT", "/sda/1/a/c/other", {"Content-Type": "text/plain"}, b"x").status == 201
     connection.send(b"half")
-    answer = connection.getresponse()
-    assert answer.status == 201
-    assert answer.getheader("Connection") == "close"
-    answer.read()
+    response = connection.getresponse()
+    assert response.status == 201
+    assert response.getheader("Connection") == "close"
+    response.read()
     LiveCluster.await_true(
         lambda: not workers_of(server.process.pid) & before, "the former workers are gone", 30
     )

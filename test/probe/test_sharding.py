@@ -3,7 +3,6 @@
 import json
 import re
 import subprocess
-import sys
 import time
 
 import pytest
@@ -12,7 +11,7 @@ from swift.aio.make import make_cluster
 from swift.aio.supervisor import accepts_connections
 from test.support.cluster import LiveCluster
 from test.support.databases import rows_of
-from test.support.peer import can_hide_etc, environment, needs_peer, peer_command, run_peer
+from test.support.peer import can_hide_etc, environment, needs_peer, peer_command, run, run_peer
 from test.support.processes import free_ports
 
 NODES = 3
@@ -50,9 +49,9 @@ def fill(cluster):
 
 
 def listed(cluster, query=""):
-    answer = cluster.request("GET", f"c?format=json{query}")
-    assert answer.status == 200
-    return [row["name"] for row in json.loads(answer.body)]
+    response = cluster.request("GET", f"c?format=json{query}")
+    assert response.status == 200
+    return [row["name"] for row in json.loads(response.body)]
 
 
 def await_listing(cluster, wanted, query=""):
@@ -129,8 +128,8 @@ def test_every_acknowledged_name_is_listed_during_a_split_without_some_servers(s
     cluster.await_true(is_done, "the container is split on every node", 120)
     names = listed(cluster)
     folded = json.loads(cluster.request("GET", "c?format=json&delimiter=1").body)
-    wanted = {name[: name.index("1") + 1] if "1" in name else name for name in names}
-    assert [row.get("name") or row["subdir"] for row in folded] == sorted(wanted)
+    expected = {name[: name.index("1") + 1] if "1" in name else name for name in names}
+    assert [row.get("name") or row["subdir"] for row in folded] == sorted(expected)
 
 
 @pytest.mark.long
@@ -149,18 +148,18 @@ def test_a_container_is_split_under_load(cluster):
 
     cluster.await_true(is_done, "the container is split on every node", 120)
     print(f"split after {time.monotonic() - started_s:.1f} s, {len(more)} objects came meanwhile")
-    wanted = sorted([*NAMES, *more])
-    await_listing(cluster, wanted)
+    expected = sorted([*NAMES, *more])
+    await_listing(cluster, expected)
     # From the root's response, and from the cached shard ranges.
     await_listing(cluster, ["o12", "o13", "o14"], "&limit=3&marker=o11")
     await_listing(cluster, ["o10", "o09", "o08", "o07"], "&limit=4&marker=o11&reverse=true")
-    await_listing(cluster, wanted[12:31], "&marker=o11&end_marker=o31")
-    await_listing(cluster, wanted[:-4:-1], "&reverse=true&limit=3")
-    await_listing(cluster, wanted[20:30], "&prefix=o2")
+    await_listing(cluster, expected[12:31], "&marker=o11&end_marker=o31")
+    await_listing(cluster, expected[:-4:-1], "&reverse=true&limit=3")
+    await_listing(cluster, expected[20:30], "&prefix=o2")
 
     def is_listed_without_the_root():
         asked = root_listings(cluster)
-        is_whole = listed(cluster) == wanted == cluster.request("GET", "c").body.decode().split()
+        is_whole = listed(cluster) == expected == cluster.request("GET", "c").body.decode().split()
         return is_whole and root_listings(cluster) == asked
 
     # As soon as no shard is being split or merged.
@@ -170,14 +169,14 @@ def test_a_container_is_split_under_load(cluster):
     kept = ("x-timestamp", "last-modified", "x-storage-policy", "x-container-meta-hue")
     assert [plain.headers.get(name) for name in kept] == [head.get(name) for name in kept]
     assert cluster.request("GET", "c?limit=20000").status == 412
-    await_listing(cluster, wanted[:2], "&limit=2")
+    await_listing(cluster, expected[:2], "&limit=2")
     cluster.await_true(
-        lambda: cluster.request("HEAD", "c").headers["x-container-object-count"] == str(len(wanted)),
+        lambda: cluster.request("HEAD", "c").headers["x-container-object-count"] == str(len(expected)),
         "shards have told the root how many objects there are",
         60,
     )
     assert cluster.request("DELETE", "c").status == 409
-    for name in wanted:
+    for name in expected:
         assert cluster.request("DELETE", f"c/{name}").status == 204
     cluster.await_true(lambda: cluster.request("DELETE", "c").status == 204, "the empty container goes", 90)
     assert "Traceback" not in cluster.log_text()
@@ -239,10 +238,10 @@ def test_both_kinds_of_servers_read_a_collapsed_container(cluster, sharder):
     fill(cluster)
     cluster.await_true(lambda: is_split(cluster), "the container is split on every node", 120)
     await_listing(cluster, NAMES)
-    gone, wanted = NAMES[::2], NAMES[1::2]
+    gone, expected = NAMES[::2], NAMES[1::2]
     for name in gone:
         assert cluster.request("DELETE", f"c/{name}").status == 204
-    await_listing(cluster, wanted)
+    await_listing(cluster, expected)
     sizes = ["--shrink-threshold", "1000", "--expansion-limit", "2000", "--max-shrinking", "9"]
     words = ["compact", *sizes, "-y"]
     if sharder == "peer":
@@ -255,27 +254,21 @@ def test_both_kinds_of_servers_read_a_collapsed_container(cluster, sharder):
                 conf = etc / "container-server" / f"{node}.conf"
                 said += run_peer(f"swift-container-{daemon}", conf, "once", "-v", swift_dir=etc)
     else:
-        done = subprocess.run(
-            [sys.executable, "-m", "swift.cli.manage_shard_ranges", root_files(cluster)[0], *words],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        said = done.stdout
+        said = run("swift-manage-shard-ranges", root_files(cluster)[0], *words).stdout
     assert "can be compacted into acceptor shard range:\n  'AUTH_test/c'" in said, said
 
     def is_whole():
-        assert set(wanted) <= set(listed(cluster))
-        return rows_in(root_files(cluster)) == [len(wanted)] * NODES
+        assert set(expected) <= set(listed(cluster))
+        return rows_in(root_files(cluster)) == [len(expected)] * NODES
 
     assert cluster.request("PUT", "c/new", body=b"x").status == 201
     assert cluster.request("DELETE", "c/new").status == 204
     cluster.await_true(is_whole, "the root has all rows itself", 120)
     cluster.kill("proxy")
     cluster.restart("proxy")
-    await_listing(cluster, wanted)
-    assert cluster.request("HEAD", "c").headers["x-container-object-count"] == str(len(wanted))
-    for name in wanted:
+    await_listing(cluster, expected)
+    assert cluster.request("HEAD", "c").headers["x-container-object-count"] == str(len(expected))
+    for name in expected:
         assert cluster.request("DELETE", f"c/{name}").status == 204
     cluster.await_true(lambda: cluster.request("DELETE", "c").status == 204, "the empty container goes", 60)
     assert "Traceback" not in cluster.log_text()

@@ -42,8 +42,8 @@ def test_requests_fail_over_from_an_unresponsive_server_before_the_timeout(clust
         assert cluster.request("PUT", box, {"X-Storage-Policy": box}).status == 201
 
     def at_once(method, **more):
-        asked = [pool.submit(cluster.request, method, name, **more) for name in names]
-        return {(done.result().status, done.result().body) for done in asked}
+        requests = [pool.submit(cluster.request, method, name, **more) for name in names]
+        return {(done.result().status, done.result().body) for done in requests}
 
     with concurrent.futures.ThreadPoolExecutor(len(names)) as pool:
         with cluster.stopped(*STOPPED):

@@ -49,21 +49,21 @@ class Client(threading.Thread):
 
     def post(self, name):
         kept, mark = self.left.get(name), str(self.changes)
-        answer = self.cluster.request("POST", name, {"X-Object-Meta-A": mark})
-        self.expect(name, "POST", answer, 404 if kept is None else 202)
+        response = self.cluster.request("POST", name, {"X-Object-Meta-A": mark})
+        self.expect(name, "POST", response, 404 if kept is None else 202)
         self.left[name] = None if kept is None else (kept[0], mark)
 
     def delete(self, name):
         kept = self.left.get(name)
-        answer = self.cluster.request("DELETE", name)
-        self.expect(name, "DELETE", answer, 404 if kept is None else 204)
+        response = self.cluster.request("DELETE", name)
+        self.expect(name, "DELETE", response, 404 if kept is None else 204)
         self.left[name] = None
 
     def check(self, name):
-        kept, answer = self.left.get(name), self.cluster.request("GET", name)
-        found = (answer.body, answer.headers.get("x-object-meta-a")) if answer.status == 200 else None
-        if answer.status not in (200, 404) or found != kept:
-            self.faults.append((name, "GET", answer, kept and kept[0][:40]))
+        kept, response = self.left.get(name), self.cluster.request("GET", name)
+        found = (response.body, response.headers.get("x-object-meta-a")) if response.status == 200 else None
+        if response.status not in (200, 404) or found != kept:
+            self.faults.append((name, "GET", response, kept and kept[0][:40]))
 
 
 @pytest.fixture

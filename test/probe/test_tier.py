@@ -98,19 +98,19 @@ class Client(threading.Thread):
         before = self.known.get(name, {None})
         # Without a response, either state is possible.
         self.known[name] = before | after
-        answer = self.server.ask(method, path, headers, body)
-        if answer.status == wanted or (method == "DELETE" and answer.status == 404):
+        response = self.server.ask(method, path, headers, body)
+        if response.status == wanted or (method == "DELETE" and response.status == 404):
             self.known[name] = after
         else:
-            self.wrong.append(f"{method} {path}: {answer.status}")
+            self.wrong.append(f"{method} {path}: {response.status}")
 
     def look(self, name):
         path, allowed = self.path(name), self.known.get(name, {None})
-        head, answer = self.server.ask("HEAD", path), self.server.ask("GET", path)
-        body = answer.body if answer.status == 200 else None
+        head, response = self.server.ask("HEAD", path), self.server.ask("GET", path)
+        body = response.body if response.status == 200 else None
         length = head.headers.get("content-length") if head.status == 200 else None
-        if answer.status not in (200, 404) or body not in allowed:
-            self.wrong.append(f"GET {path}: {answer.status}, not what was written last")
+        if response.status not in (200, 404) or body not in allowed:
+            self.wrong.append(f"GET {path}: {response.status}, not what was written last")
         elif length != (None if body is None else str(len(body))):
             self.wrong.append(f"HEAD {path}: {head.status} {length}")
         # The outcome of a change without a response is known by now.
@@ -135,8 +135,8 @@ class Load:
 
     def await_more_turns(self, turns=60):
         """Wait until the clients have made so many more turns."""
-        wanted = self.done + turns
-        LiveCluster.await_true(lambda: self.done >= wanted or self.wrong, f"{turns} turns", 60)
+        expected = self.done + turns
+        LiveCluster.await_true(lambda: self.done >= expected or self.wrong, f"{turns} turns", 60)
         assert not self.wrong
 
     def __enter__(self):

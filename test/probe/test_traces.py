@@ -55,9 +55,9 @@ def spans_of(collector, answer, count):
 def test_the_trace_of_an_upload_is_a_tree_down_to_the_container_rows(cluster, collector):
     # Account and container info is in the cache afterwards.
     cluster.request("PUT", "c/first", body=b"x")
-    answer = cluster.request("PUT", "c/o", body=b"x" * 100_000)
-    assert answer.status == 201
-    spans = spans_of(collector, answer, 1 + DISKS * 4)
+    response = cluster.request("PUT", "c/o", body=b"x" * 100_000)
+    assert response.status == 201
+    spans = spans_of(collector, response, 1 + DISKS * 4)
     update = ("object-server", "client", f"PUT {OBJECT}", [
         ("container-server", "server", f"PUT {OBJECT}", []),
     ])  # fmt: skip
@@ -72,7 +72,7 @@ def test_the_trace_of_an_upload_is_a_tree_down_to_the_container_rows(cluster, co
         if span.parent:
             assert by_id[span.parent].start <= span.start
         assert not span.failed
-        assert span.attributes["swift.transaction_id"] == answer.headers["x-trans-id"]
+        assert span.attributes["swift.transaction_id"] == response.headers["x-trans-id"]
     assert (
         len({span.attributes["swift.device"] for span in spans if span.service == "swift-object-server"})
         == DISKS
@@ -129,15 +129,15 @@ def test_an_upload_that_the_client_aborts_is_an_error_in_its_trace(cluster, coll
 
 def test_a_client_cannot_choose_the_trace_id_or_force_a_trace(cluster, collector):
     trace = "0af7651916cd43dd8448eb211c80319c"
-    answer = cluster.request("HEAD", "c", headers={"traceparent": f"00-{trace}-b7ad6b7169203331-00"})
-    spans = spans_of(collector, answer, 3)
+    response = cluster.request("HEAD", "c", headers={"traceparent": f"00-{trace}-b7ad6b7169203331-00"})
+    spans = spans_of(collector, response, 3)
     assert trace not in {span.trace for span in spans}
 
 
 def test_a_stopping_server_sends_its_last_spans(cluster, collector):
-    answer = cluster.request("HEAD", "c")
+    response = cluster.request("HEAD", "c")
     cluster.kill("proxy", 15)
     try:
-        assert spans_of(collector, answer, 2)
+        assert spans_of(collector, response, 2)
     finally:
         cluster.restart("proxy")

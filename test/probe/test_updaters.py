@@ -3,13 +3,12 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 from urllib.parse import quote
 
 from swift.base.hashing import PathHasher
 from swift.config.cluster import read_cluster_config
 from swift.ring.ring import Ring
+from test.support.peer import run
 
 ACCOUNT = "AUTH_test"
 
@@ -31,9 +30,9 @@ def rows(cluster, container):
     listed = {}
     for number, node in nodes:
         path = f"/{node.device}/{part}/{ACCOUNT}/{quote(container)}?format=json"
-        answer = cluster.raw("GET", path, port=node.port)
+        response = cluster.raw("GET", path, port=node.port)
         # 204 means an empty listing.
-        listed[number] = sorted(row["name"] for row in answer.json()) if answer.status == 200 else []
+        listed[number] = sorted(row["name"] for row in response.json()) if response.status == 200 else []
     return listed
 
 
@@ -50,13 +49,7 @@ def run_once(cluster, name, node):
     """Run a daemon once, as an operator would; return its log."""
     kind = name.partition("-")[0]
     conf = cluster.plan.etc / f"{kind}-server" / f"{node}.conf"
-    done = subprocess.run(
-        [sys.executable, "-m", "swift.cli.daemon", name, str(conf), "once", "verbose"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = run(f"swift-{name}", conf, "once", "verbose")
     assert done.returncode == 0, done.stderr
     assert "Starting" in done.stderr
     assert "Exited" in done.stderr

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from test.support.daemons import Sharders
 from test.support.filters import ETAG, PIECES
 from test.support.filters import LargeObjectFixture as LargeFront
 from test.support.s3_fixtures import S3Cluster
@@ -45,6 +46,12 @@ def sim(make_sim):
 
 
 @pytest.fixture
+def sharders(sim, tmp_path):
+    assert sim("POST", "/a/c", {"x-container-sysmeta-sharding": "True"}).status == 204
+    return Sharders(sim, tmp_path)
+
+
+@pytest.fixture
 def s3(sim):
     """The S3 API over a cluster, with a bucket."""
     world = S3Cluster(sim)
@@ -71,6 +78,6 @@ def make_slo(sim):
 @pytest.fixture
 def slo(make_slo):
     front = make_slo()
-    answer = front.upload("/a/c/m", [{"path": f"/s/{name}"} for name in PIECES], {"content-type": "v/x"})
-    assert (answer.status, answer.headers["etag"]) == (201, f'"{ETAG}"')
+    response = front.upload("/a/c/m", [{"path": f"/s/{name}"} for name in PIECES], {"content-type": "v/x"})
+    assert (response.status, response.headers["etag"]) == (201, f'"{ETAG}"')
     return front

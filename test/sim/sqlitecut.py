@@ -61,12 +61,12 @@ class PagedInode(Inode):
         """Return states with no write, single, first, torn and random writes, all but one; last, with all."""
         changes, count = self.changes, len(self.changes)
         chooser = random.Random(count)
-        wanted = [set(), *({n} for n in range(count)), *(set(range(count)) - {n} for n in range(count))]
-        wanted += [set(range(n)) for n in range(count)]
-        wanted += [{n for n in range(count) if chooser.random() < 0.5} for _ in range(8)]
-        if len(wanted) > VARIANTS_MAX:
-            wanted = [set(), *chooser.sample(wanted[1:], VARIANTS_MAX)]
-        bodies = [self._with([changes[n] for n in sorted(kept)]) for kept in wanted]
+        subsets = [set(), *({n} for n in range(count)), *(set(range(count)) - {n} for n in range(count))]
+        subsets += [set(range(n)) for n in range(count)]
+        subsets += [{n for n in range(count) if chooser.random() < 0.5} for _ in range(8)]
+        if len(subsets) > VARIANTS_MAX:
+            subsets = [set(), *chooser.sample(subsets[1:], VARIANTS_MAX)]
+        bodies = [self._with([changes[n] for n in sorted(kept)]) for kept in subsets]
         offset, data = changes[-1]
         if data is not None and len(data) > 1:
             half = len(data) // 2 // SECTOR * SECTOR or len(data) // 2

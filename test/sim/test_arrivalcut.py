@@ -45,8 +45,8 @@ class Node:
         self._ask("DELETE" if deleted else "PUT", f"/a/c/{name}", headers)
 
     def _ask(self, method, path, headers):
-        answer = self.server.handle(Request(method, f"/{self.device}/1{path}", headers))
-        assert answer.status // 100 == 2, answer.status
+        response = self.server.handle(Request(method, f"/{self.device}/1{path}", headers))
+        assert response.status // 100 == 2, response.status
 
     def replicate(self, *message, body=None, headers=None):
         data = json.dumps(message).encode() if body is None else body

@@ -45,8 +45,8 @@ class Audited:
         bulk = Bulk(form, BulkSettings.parse({}), 5000, Telemetry(silent_log()))
         s3.filter = self.filter = AuditLog(bulk, self.texts.append)
         s3.bottom.instead = self._observe
-        reply = s3.raw("GET", "/auth/v1.0", {"x-auth-user": USER, "x-auth-key": "testing"})
-        self._token = reply.headers["x-auth-token"]
+        response = s3.raw("GET", "/auth/v1.0", {"x-auth-user": USER, "x-auth-key": "testing"})
+        self._token = response.headers["x-auth-token"]
 
     def _observe(self, request):
         entity = request.entity

@@ -77,9 +77,9 @@ def test_a_state_far_ahead_of_the_clock_refuses_changes_with_a_reason(sim, chang
     assert put(sim, b"far", ahead(FAR_S)).status == 201
     apply, _holds = CHANGES[change]
     assert not apply(sim)
-    answer = put(sim, b"right")
-    assert answer.status == 503
-    assert b"ahead of this server's clock" in answer.body
+    response = put(sim, b"right")
+    assert response.status == 503
+    assert b"ahead of this server's clock" in response.body
     assert sim("GET", "/a/c/o").body == b"far"
 
 
@@ -136,12 +136,12 @@ def test_storage_servers_refuse_changes_from_the_future(sim, method, path):
     put(sim, b"first")
     for _kind, _number, app in sim.transport.apps.values():
         app.context.dates = DateLimit(60.0)
-    answer = sim(
+    response = sim(
         method, path, {"content-type": "text/plain", **ahead(120.0)}, b"" if method != "PUT" else b"x"
     )
-    assert answer.status == 503
-    assert b"this proxy's clock is 1" in answer.body
-    assert fields.BACKEND_TIMESTAMP_AHEAD not in answer.headers
+    assert response.status == 503
+    assert b"this proxy's clock is 1" in response.body
+    assert fields.BACKEND_TIMESTAMP_AHEAD not in response.headers
     assert sim("GET", "/a/c/o").body == b"first"
     assert sim("HEAD", "/a/c/new").status == sim("HEAD", "/a/new").status == 404
 

@@ -3,13 +3,14 @@
 import contextlib
 import os
 import random
+import shutil
 from collections import Counter
 
 import pytest
 
 from swift.base.timestamp import Timestamp
 from test.support.daemons import Sharders, put, rows, settle, shards, state
-from test.support.sim import MemoryCache, node_port
+from test.support.sim import MemoryCache, SimCluster, node_port
 
 NAMES = [f"o{number:02d}" for number in range(30)]
 #: Shards of fewer rows than this shrink, all of them at once; tombstones count until they are reclaimed.
@@ -21,18 +22,27 @@ class Cut(BaseException):
     """The sharder process was killed."""
 
 
+@pytest.fixture(scope="module")
+def sharded(tmp_path_factory, rings):
+    """The files of a cluster whose container has been split; each test has a copy."""
+    root = tmp_path_factory.mktemp("sharded")
+    with contextlib.closing(SimCluster(root, rings)) as cluster:
+        assert cluster("PUT", "/a/c", {"x-container-sysmeta-sharding": "True"}).status == 201
+        put(cluster, *NAMES)
+        settle(cluster, Sharders(cluster, root))
+        assert (state(cluster), len(shards(cluster))) == ("sharded", 4)
+    return root
+
+
 @pytest.fixture
-def sharders(sim, tmp_path):
-    assert sim("POST", "/a/c", {"x-container-sysmeta-sharding": "True"}).status == 204
+def sim(make_sim, sharded, tmp_path):
+    shutil.copytree(sharded, tmp_path, dirs_exist_ok=True)
+    return make_sim()
+
+
+@pytest.fixture
+def split(sim, tmp_path):
     return Sharders(sim, tmp_path)
-
-
-@pytest.fixture
-def split(sim, sharders):
-    put(sim, *NAMES)
-    settle(sim, sharders)
-    assert (state(sim), len(shards(sim))) == ("sharded", 4)
-    return sharders
 
 
 def count(sim):
@@ -40,13 +50,13 @@ def count(sim):
 
 
 def test_shards_that_are_all_small_are_merged_into_the_root(sim, split):
-    told = Counter()
+    counters = Counter()
     for _ in range(4):
-        told.update(split.run(**FEW))
+        counters.update(split.run(**FEW))
         sim.cache.values.clear()
         assert rows(sim) == NAMES
         assert count(sim) == len(NAMES)
-    assert told["shrinking_found"] == 1
+    assert counters["shrinking_found"] == 1
     assert state(sim) == "collapsed"
     assert shards(sim) == [] or {item["name"] for item in shards(sim)} == {"a/c"}
     assert not [line for line in split.log.lines if line.startswith(("ERROR", "WARNING"))]
@@ -89,14 +99,14 @@ def put_row(sim, path, timestamp):
     part = sim.context.rings.container.view().partition_of(sim.hasher.digest(account, container))
     headers = {"x-timestamp": timestamp, "x-size": "1", "x-etag": "e", "x-content-type": "t/p"}
     headers |= {"x-backend-accept-redirect": "true", "x-backend-accept-quoted-location": "true"}
-    answers = [
+    responses = [
         sim.transport.request_of(
             node_port("container", node), "PUT", f"/sdb{node}/{part}{path}", dict(headers)
         )
         for node in sim.primaries("container", account, container)
     ]
-    assert len({answer.status for answer in answers}) == 1
-    return answers[0].headers.get("location")
+    assert len({response.status for response in responses}) == 1
+    return responses[0].headers.get("location")
 
 
 def test_a_row_that_arrives_late_revives_a_merged_and_deleted_container(sim, split):
@@ -143,12 +153,12 @@ def test_rows_written_during_the_merge_are_kept(sim, split):
             sim.cache.values.clear()
         put(sim, f"new{clear:d}", f"a{clear:d}")
         assert sim("DELETE", f"/a/c/o1{clear:d}").status == 204
-    wanted = sorted({*NAMES, "new0", "new1", "a0", "a1"} - {"o10", "o11"})
-    assert set(wanted) - {"new0", "new1", "a0", "a1"} <= set(rows(sim))
+    expected = sorted({*NAMES, "new0", "new1", "a0", "a1"} - {"o10", "o11"})
+    assert set(expected) - {"new0", "new1", "a0", "a1"} <= set(rows(sim))
     for _ in range(5):
         split.run(**FEW)
         sim.cache.values.clear()
-    assert (state(sim), rows(sim), count(sim)) == ("collapsed", wanted, len(wanted))
+    assert (state(sim), rows(sim), count(sim)) == ("collapsed", expected, len(expected))
 
 
 def test_a_collapsed_container_that_grows_is_sharded_again(sim, split):
@@ -196,18 +206,21 @@ def put_by_another_proxy(sim, *names):
         assert sim("PUT", f"/a/c/{name}", {"content-type": "t/p"}, b"x", env=env).status == 201
 
 
-@pytest.mark.parametrize("away", [None, *range(1, 7)])
-def test_a_proxy_refreshes_cached_shards_that_were_merged_into_the_root(sim, split, away):
+@pytest.mark.parametrize("role", ["none", "leader", "replica", "other"])
+def test_a_proxy_refreshes_cached_shards_that_were_merged_into_the_root(sim, split, role):
+    leader, replica, _third = primaries = sim.primaries("container", "a", "c")
+    other = next(number for number in range(1, 7) if number not in primaries)
+    away = {"leader": leader, "replica": replica, "other": other}.get(role)
     known = cached_shards(sim)
     for _ in range(4):
         split.run(*(number for number in range(1, 7) if number != away), **FEW)
     put_by_another_proxy(sim, "a", "o15x", "zz")
-    wanted = sorted([*NAMES, "a", "o15x", "zz"])
+    expected = sorted([*NAMES, "a", "o15x", "zz"])
     for _ in range(6):
         # Whichever replica answers: one has not been looked at yet by its sharder.
         sim.cache.values.clear()
         sim.cache.values.update(known)
-        assert rows(sim) == wanted
+        assert rows(sim) == expected
     # The next rows go to shards where they are listed.
     put(sim, "o15y")
     assert "o15y" in rows(sim)
@@ -245,10 +258,10 @@ class CutTransport:
         self.left -= 1
         if self.left == 0 and not self._is_sent:
             raise Cut
-        answer = self._transport.request(request)
+        response = self._transport.request(request)
         if self.left == 0:
             raise Cut
-        return answer
+        return response
 
 
 @pytest.mark.parametrize("seed", range(int(os.environ.get("SWIFT_COLLAPSE_SEEDS", "3"))))
@@ -300,9 +313,9 @@ class BusyTransport:
 
     def request(self, request):
         self._intrude()
-        answer = self._transport.request(request)
+        response = self._transport.request(request)
         self._intrude()
-        return answer
+        return response
 
     def _intrude(self):
         if len(self._running) < 3 and self._draw.random() < 0.1:

@@ -43,8 +43,8 @@ class FarCluster:
         sent = {**headers, "x-timestamp": timestamp}
         data = b"" if body is None else body.read()
         assert target.url_of("").startswith("http://far/v1/b/copy")
-        answer = self.sim(method, f"/b/copy/{name}?{query}", sent, data)
-        return BackendResponse(answer.status, answer.headers)
+        response = self.sim(method, f"/b/copy/{name}?{query}", sent, data)
+        return BackendResponse(response.status, response.headers)
 
 
 class Bench:

@@ -38,8 +38,8 @@ def test_both_request_forms_copy_bytes_and_metadata(front, sim):
         ("COPY", "/a/c/from", {"destination": "c/to"}),
         ("PUT", "/a/c/to", {"x-copy-from": "c/from"}),
     ):
-        answer = front(method, path, headers)
-        assert (answer.status, answer.headers["x-copied-from"]) == (201, "c/from")
+        response = front(method, path, headers)
+        assert (response.status, response.headers["x-copied-from"]) == (201, "c/from")
         copy = sim("GET", "/a/c/to")
         assert copy.body == DATA
         assert [copy.headers[n] for n in ("content-type", "x-object-meta-a", "x-object-sysmeta-b")] == [
@@ -104,23 +104,23 @@ def test_a_manifest_is_copied_as_a_manifest_or_as_its_content(front, sim):
 def test_a_source_that_fails_during_the_copy_stores_nothing(front, sim):
     for n in range(1, 7):
         sim.faults.dies_after[node_port("object", n)] = 1000
-    answer = front("COPY", "/a/c/from", {"destination": "c/to"})
+    response = front("COPY", "/a/c/from", {"destination": "c/to"})
     sim.faults.dies_after.clear()
-    assert answer.status == 503
+    assert response.status == 503
     assert sim("HEAD", "/a/c/to").status == 404
 
 
 def test_a_source_that_is_damaged_in_transit_is_not_stored(front, sim):
     sim.faults.garbles.update(node_port("object", n) for n in range(1, 7))
-    answer = front("COPY", "/a/c/from", {"destination": "c/to"})
+    response = front("COPY", "/a/c/from", {"destination": "c/to"})
     sim.faults.garbles.clear()
-    assert answer.status >= 400
+    assert response.status >= 400
     assert sim("HEAD", "/a/c/to").status == 404
 
 
 def test_a_copy_that_is_too_large_is_refused_before_it_begins(sim, front):
-    answer = Front(sim, size_max=len(DATA) - 1)("COPY", "/a/c/from", {"destination": "c/to"})
-    assert answer.status == 413
+    response = Front(sim, size_max=len(DATA) - 1)("COPY", "/a/c/from", {"destination": "c/to"})
+    assert response.status == 413
     assert all(download.closed for download in sim.transport.downloads)
     assert (
         Front(sim, size_max=9)("COPY", "/a/c/from", {"destination": "c/to", "range": "bytes=0-8"}).status
@@ -151,7 +151,7 @@ def test_a_copy_whose_response_is_not_read_releases_its_source(front, sim):
 
 
 def test_the_report_of_a_long_copy_names_no_internal_headers(front):
-    answer = front("COPY", "/a/c/from?heartbeat=on", {"destination": "c/to", "accept": "application/json"})
-    report = json.loads(answer.body)
+    response = front("COPY", "/a/c/from?heartbeat=on", {"destination": "c/to", "accept": "application/json"})
+    report = json.loads(response.body)
     assert report["Response Status"] == "201 Created"
     assert not [name for name in report if name.lower().startswith(("x-backend", "x-object-sysmeta"))]

@@ -39,9 +39,9 @@ def assert_all_serve(sim):
 @pytest.mark.parametrize("body", BODIES, ids=["small", "large"])
 def test_a_put_with_too_much_metadata_is_400_and_leaves_nothing(sim, body):
     cramp(sim, *range(1, 7))
-    answer = store_much(sim, body)
-    assert answer.status == 400
-    assert b"Metadata too large" in answer.body
+    response = store_much(sim, body)
+    assert response.status == 400
+    assert b"Metadata too large" in response.body
     assert sim.files() == {}
     assert_all_serve(sim)
 
@@ -52,9 +52,9 @@ def test_a_put_with_too_much_metadata_is_400_and_leaves_nothing(sim, body):
 def test_an_erasure_coded_put_with_too_much_metadata_is_400_and_leaves_nothing(sim, body, policy):
     cramp(sim, *range(1, 7))
     assert sim("PUT", "/a/coded", {"x-storage-policy": policy}).status == 201
-    answer = sim("PUT", "/a/coded/o", {"content-type": "text/plain", **MUCH}, body)
-    assert answer.status == 400
-    assert b"Metadata too large" in answer.body
+    response = sim("PUT", "/a/coded/o", {"content-type": "text/plain", **MUCH}, body)
+    assert response.status == 400
+    assert b"Metadata too large" in response.body
     assert list(sim.root.glob("node*/sdb*/objects*/*/*/*/*")) == []
     assert_all_serve(sim)
 

@@ -38,8 +38,8 @@ def ask(sim, kind, number, method, names, headers, body=b""):
 
 
 def put_row(sim, number, name, tick, method="PUT"):
-    reply = ask(sim, "container", number, method, ("a", "c", name), {"x-timestamp": stamp(tick), **ROW})
-    assert reply.is_success, reply
+    response = ask(sim, "container", number, method, ("a", "c", name), {"x-timestamp": stamp(tick), **ROW})
+    assert response.is_success, response
 
 
 def lose_database(replicators, number, *names):
@@ -67,17 +67,20 @@ def test_rows_and_metadata_of_diverged_replicas_are_merged(sim, replicators):
     put_row(sim, first, "one", 1)
     put_row(sim, second, "two", 2)
     put_row(sim, third, "one", 3, "DELETE")
-    reply = ask(
+    response = ask(
         sim, "container", third, "POST", ("a", "c"), {"x-timestamp": stamp(9), "x-container-meta-k": "v"}
     )
-    assert reply.status == 204
+    assert response.status == 204
     replicators.run("container", first, second, third, first)
     rows = [replicators.rows(number, "a", "c") for number in (first, second, third)]
     assert rows[0] == rows[1] == rows[2]
     assert [(row[0], row[5]) for row in rows[0]] == [("one", 1), ("two", 0)]
     for number in (first, second, third):
-        reply = ask(sim, "container", number, "HEAD", ("a", "c"), {})
-        assert (reply.headers["x-container-meta-k"], reply.headers["x-container-object-count"]) == ("v", "1")
+        response = ask(sim, "container", number, "HEAD", ("a", "c"), {})
+        assert (response.headers["x-container-meta-k"], response.headers["x-container-object-count"]) == (
+            "v",
+            "1",
+        )
 
 
 def test_a_replica_far_behind_gets_the_whole_database_and_keeps_its_own_rows(sim, replicators):
@@ -402,8 +405,8 @@ def test_a_sharded_container_stays_sharded(sim, replicators):
     put_row(sim, third, "p", 2)
     replicators.run("container", third, first, second, third)
     for number in (first, second):
-        reply = ask(sim, "container", number, "HEAD", ("a", "c"), {})
-        assert reply.headers["x-backend-sharding-state"] == "sharded"
+        response = ask(sim, "container", number, "HEAD", ("a", "c"), {})
+        assert response.headers["x-backend-sharding-state"] == "sharded"
         assert replicators.rows(number, "a", "c") == []
     names = [[path.name for path in replicators.files("container", n, "a", "c")] for n in nodes]
     assert names[0] == names[1] == [f"{names[2][0][:-3]}_{stamp(100)}.db"]
@@ -415,8 +418,8 @@ def test_a_sharded_container_stays_sharded(sim, replicators):
     lose_database(replicators, second, "a", "c")
     replicators.run("container", first)
     assert [path.name for path in replicators.files("container", second, "a", "c")] == names[0]
-    reply = ask(sim, "container", second, "HEAD", ("a", "c"), {})
-    assert reply.headers["x-backend-sharding-state"] == "sharded"
+    response = ask(sim, "container", second, "HEAD", ("a", "c"), {})
+    assert response.headers["x-backend-sharding-state"] == "sharded"
 
 
 def test_rows_of_a_container_during_a_split_are_held_back_and_not_lost(sim, replicators):

@@ -34,18 +34,18 @@ def dlo(sim):
 
 def test_objects_with_the_prefix_read_as_one_object(dlo):
     for method in ("GET", "HEAD"):
-        answer = dlo(method, "/a/c/m")
-        assert (answer.status, answer.headers["content-length"]) == (200, "15")
-        assert (answer.headers["etag"], answer.headers["content-type"]) == (f'"{ETAG}"', "v/x")
-        assert answer.headers["x-object-manifest"] == "s/p/"
+        response = dlo(method, "/a/c/m")
+        assert (response.status, response.headers["content-length"]) == (200, "15")
+        assert (response.headers["etag"], response.headers["content-type"]) == (f'"{ETAG}"', "v/x")
+        assert response.headers["x-object-manifest"] == "s/p/"
     assert dlo("GET", "/a/c/m").body == WHOLE
 
 
 @pytest.mark.parametrize("first", range(0, 15, 3))
 def test_ranges_refer_to_the_whole_object(dlo, first):
     for last in (first, first + 3, 14, 99):
-        answer = dlo("GET", "/a/c/m", {"range": f"bytes={first}-{last}"})
-        assert (answer.status, answer.body) == (206, WHOLE[first : last + 1])
+        response = dlo("GET", "/a/c/m", {"range": f"bytes={first}-{last}"})
+        assert (response.status, response.body) == (206, WHOLE[first : last + 1])
     assert dlo("GET", "/a/c/m", {"range": "bytes=15-"}).status == 416
     assert dlo("GET", "/a/c/m", {"range": "bytes=-4"}).body == WHOLE[-4:]
 
@@ -63,15 +63,15 @@ def test_a_segment_added_later_belongs_to_the_object(dlo, sim):
 
 def test_a_manifest_without_segments_is_empty(dlo):
     dlo("PUT", "/a/c/none", {"x-object-manifest": "s/nothing"})
-    answer = dlo("GET", "/a/c/none")
-    assert (answer.status, answer.body, answer.headers["content-length"]) == (200, b"", "0")
+    response = dlo("GET", "/a/c/none")
+    assert (response.status, response.body, response.headers["content-length"]) == (200, b"", "0")
 
 
 def test_more_segments_than_a_listing_page_are_sent_without_a_length(sim, dlo):
     front = Front(sim, page_rows=2)
-    answer = front("GET", "/a/c/m")
-    assert not {"content-length", "etag"} & answer.headers.keys()
-    assert answer.body == WHOLE
+    response = front("GET", "/a/c/m")
+    assert not {"content-length", "etag"} & response.headers.keys()
+    assert response.body == WHOLE
 
 
 @pytest.mark.parametrize("value", ["s", "/p", "s/", "", "s//p", "s/p?a", "s/p&a", "/s/p"])
@@ -110,6 +110,6 @@ def test_a_deleted_segment_no_longer_belongs_to_the_object(dlo, sim):
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 def test_a_manifest_with_an_impossible_prefix_is_empty_or_a_client_error(dlo, value, method):
     assert dlo("PUT", "/a/c/odd", {"x-object-manifest": value}).status == 201
-    answer = dlo(method, "/a/c/odd")
-    assert answer.status in (200, 400, 404, 412)
-    assert answer.status != 200 or answer.headers["content-length"] == "0"
+    response = dlo(method, "/a/c/odd")
+    assert response.status in (200, 400, 404, 412)
+    assert response.status != 200 or response.headers["content-length"] == "0"

@@ -62,9 +62,9 @@ class Upload(RequestBody):
 def test_an_acknowledged_object_is_durable_on_all_its_nodes(sim, size, chunked):
     body = BODIES[size]
     headers = {"transfer-encoding": "chunked"} if chunked else {}
-    answer = put(sim, Upload(body) if chunked else body, headers)
-    assert (answer.status, answer.headers["etag"]) == (201, md5(body).hexdigest())
-    assert "last-modified" in answer.headers
+    response = put(sim, Upload(body) if chunked else body, headers)
+    assert (response.status, response.headers["etag"]) == (201, md5(body).hexdigest())
+    assert "last-modified" in response.headers
     files = sim.files(EC)
     assert sorted(files) == sorted(nodes_of(sim))
     indexes = {n: names[0].split("#")[1] for n, names in files.items()}
@@ -117,9 +117,11 @@ def test_archives_name_the_object_that_they_belong_to(sim):
         assert headers["x-backend-obj-content-length"] == str(archive_length(sim, len(BODY)))
         assert "etag" not in headers and "content-length" not in headers
     sim("GET", "/a/c/o", {"x-newest": "true"})
-    asked = [h for kind, _n, method, _p, h in sim.transport.requests if (kind, method) == ("object", "GET")]
-    assert {h["x-backend-fragment-preferences"] for h in asked} == {"[]"}
-    assert {h["x-backend-etag-is-at"] for h in asked} == {"X-Object-Sysmeta-Ec-Etag"}
+    requests = [
+        h for kind, _n, method, _p, h in sim.transport.requests if (kind, method) == ("object", "GET")
+    ]
+    assert {h["x-backend-fragment-preferences"] for h in requests} == {"[]"}
+    assert {h["x-backend-etag-is-at"] for h in requests} == {"X-Object-Sysmeta-Ec-Etag"}
 
 
 def archive_length(sim, size):
@@ -174,8 +176,8 @@ def test_an_upload_that_two_nodes_stop_reading_is_503_and_leaves_nothing(sim):
 @pytest.mark.parametrize("sent", [0, 10, 4000])
 def test_a_client_that_vanishes_leaves_no_archive_and_no_row(sim, length, sent):
     headers = {"transfer-encoding": "chunked"} if length is None else {}
-    answer = put(sim, Upload(BODY[:sent], length, ClientDisconnected("gone")), headers)
-    assert answer.status == 499
+    response = put(sim, Upload(BODY[:sent], length, ClientDisconnected("gone")), headers)
+    assert response.status == 499
     assert sim.holders(policy=EC) == []
     assert json.loads(sim("GET", "/a/c?format=json").body) == []
 
@@ -565,9 +567,9 @@ def test_a_range_returns_exactly_its_bytes(sim, text):
 def test_ranges_ask_archives_for_no_more_than_they_need(sim):
     put(sim)
     sim("GET", "/a/c/o", {"range": "bytes=2500-2600"})
-    asked = {h["range"] for kind, _n, m, _p, h in sim.transport.requests if (kind, m) == ("object", "GET")}
+    requests = {h["range"] for kind, _n, m, _p, h in sim.transport.requests if (kind, m) == ("object", "GET")}
     size = archive_length(sim, 1000)
-    assert asked == {f"bytes={2 * size}-{3 * size - 1}"}
+    assert requests == {f"bytes={2 * size}-{3 * size - 1}"}
 
 
 @pytest.mark.parametrize("text", ["5500-", "9999-", "-0", "5500-5501,6000-"])
@@ -599,13 +601,13 @@ def test_several_ranges_are_sent_as_multipart(sim, first):
     assert found.status == 206
     boundary = found.headers["content-type"].partition("boundary=")[2]
     spans = [(0, 9)] * (first == "0-9") + [(990, 1010), (5497, 5499)]
-    wanted = b"".join(
+    expected = b"".join(
         f"--{boundary}\r\nContent-Type: text/plain\r\nContent-Range: bytes {a}-{b}/5500\r\n\r\n".encode()
         + BODY[a : b + 1]
         + b"\r\n"
         for a, b in spans
     )
-    assert found.body == wanted + f"--{boundary}--".encode()
+    assert found.body == expected + f"--{boundary}--".encode()
     assert found.headers["content-length"] == str(len(found.body))
 
 
@@ -778,8 +780,8 @@ def test_a_chunked_upload_may_be_as_large_as_allowed_and_no_larger(make_sim, exc
     sim = make_sim(size_max=size_max)
     sim("PUT", "/a/c", {"x-storage-policy": "ec32"})
     body = bytes(n % 251 for n in range(size_max + excess))
-    answer = sim("PUT", "/a/c/o", {"transfer-encoding": "chunked"}, Upload(body))
-    assert answer.status == status
+    response = sim("PUT", "/a/c/o", {"transfer-encoding": "chunked"}, Upload(body))
+    assert response.status == status
     found = sim("GET", "/a/c/o")
     assert (found.status, found.body) == (200, body) if status == 201 else found.status == 404
 

@@ -55,13 +55,13 @@ def test_a_read_is_right_or_fails(sim, seed):
     last = rng.randrange(first, len(NEW))
     whole = sim("GET", "/a/c/o", {"x-newest": "true"} if rng.random() < 0.3 else {})
     part = sim("GET", "/a/c/o", {"range": f"bytes={first}-{last}"})
-    for found, wanted in ((whole, NEW), (part, NEW[first : last + 1])):
+    for found, expected in ((whole, NEW), (part, NEW[first : last + 1])):
         if found.status >= 300:
             assert found.status == 503
         elif found.broke_off is not None:
-            assert wanted.startswith(found.body)
+            assert expected.startswith(found.body)
         else:
-            assert found.body == wanted
+            assert found.body == expected
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -70,11 +70,11 @@ def test_acknowledged_writes_survive_and_failed_writes_do_no_harm(sim, seed):
     nodes = list(range(1, 7))
     assert sim("PUT", "/a/c/o", {}, OLD).status == 201
     break_something(sim, rng, nodes)
-    answer = sim("PUT", "/a/c/o", {}, NEW)
+    response = sim("PUT", "/a/c/o", {}, NEW)
     mend(sim)
-    if answer.status == 201:
+    if response.status == 201:
         with sim.refusing("object", rng.choice(nodes)):
             assert sim("GET", "/a/c/o").body == NEW
     else:
-        assert answer.status == 503
+        assert response.status == 503
         assert sim("GET", "/a/c/o").body in (OLD, NEW)

@@ -69,9 +69,9 @@ def test_lost_archives_are_restored_with_their_timestamp(world):
     assert {node.id for node in got} == {world.primaries[place].id for place in (1, 3)}
     for place in (0, 2):
         lose(world, place)
-    answer = world.sim("GET", "/a/c/o")
-    assert answer.body == BODY and answer.headers["x-object-meta-a"] == "ö"
-    assert answer.headers["x-timestamp"] == world.version.normal
+    response = world.sim("GET", "/a/c/o")
+    assert response.body == BODY and response.headers["x-object-meta-a"] == "ö"
+    assert response.headers["x-timestamp"] == world.version.normal
 
 
 @pytest.mark.files

@@ -23,10 +23,10 @@ def test_bodies_are_stored_encrypted_and_read_decrypted(front, sim, size):
     stored = as_stored(sim, "GET", "/a/c/o")
     assert len(stored.body) == size and (size < 8 or stored.body != data)
     assert "x-object-meta-color" not in stored.headers
-    answer = front("GET", "/a/c/o")
-    assert (answer.body, bare(answer.headers["etag"])) == (data, md5_of(data))
-    assert answer.headers["x-object-meta-color"] == "blue"
-    assert not [name for name in answer.headers if "sysmeta-crypto" in name]
+    response = front("GET", "/a/c/o")
+    assert (response.body, bare(response.headers["etag"])) == (data, md5_of(data))
+    assert response.headers["x-object-meta-color"] == "blue"
+    assert not [name for name in response.headers if "sysmeta-crypto" in name]
     head = front("HEAD", "/a/c/o")
     assert (bare(head.headers["etag"]), head.headers["content-length"]) == (md5_of(data), str(size))
 
@@ -35,8 +35,8 @@ def test_an_empty_object_and_empty_metadata_are_stored_in_clear(front, sim):
     assert bare(front("PUT", "/a/c/o", {"x-object-meta-none": ""}).headers["etag"]) == EMPTY
     stored = as_stored(sim, "GET", "/a/c/o")
     assert not [name for name in stored.headers if "crypto" in name]
-    answer = front("GET", "/a/c/o")
-    assert (answer.body, bare(answer.headers["etag"])) == (b"", EMPTY)
+    response = front("GET", "/a/c/o")
+    assert (response.body, bare(response.headers["etag"])) == (b"", EMPTY)
     assert json.loads(front("GET", "/a/c?format=json").body)[0]["hash"] == EMPTY
 
 
@@ -50,9 +50,9 @@ def test_a_post_replaces_metadata_that_is_encrypted_again(front, sim):
     front("PUT", "/a/c/o", {"x-object-meta-a": "1"}, b"data")
     assert front("POST", "/a/c/o", {"x-object-meta-b": "secret"}).status == 202
     assert "secret" not in str(as_stored(sim, "GET", "/a/c/o").headers)
-    answer = front("GET", "/a/c/o")
-    assert (answer.headers["x-object-meta-b"], answer.body) == ("secret", b"data")
-    assert "x-object-meta-a" not in answer.headers
+    response = front("GET", "/a/c/o")
+    assert (response.headers["x-object-meta-b"], response.body) == ("secret", b"data")
+    assert "x-object-meta-a" not in response.headers
 
 
 def test_metadata_has_the_limits_of_plain_metadata(front):

@@ -33,15 +33,15 @@ def race(sim, path, writers, size=100, headers=EXCLUSIVE):
     """Run concurrent writers; return their statuses and contents."""
     bodies = [bytes([65 + n]) * size for n in range(writers)]
     calls = [lambda body=body: sim("PUT", path, headers, body) for body in bodies]
-    return [answer.status for answer in green.gather(calls)], bodies
+    return [response.status for response in green.gather(calls)], bodies
 
 
 def contents(sim, path):
     """Return the content that readers get with each node as the first one."""
     seen = set()
     for _ in range(8):
-        answer = sim("GET", path)
-        seen.add(answer.body if answer.status == 200 else answer.status)
+        response = sim("GET", path)
+        seen.add(response.body if response.status == 200 else response.status)
     return seen
 
 
@@ -54,8 +54,8 @@ def test_a_lone_creator_wins_and_a_second_one_is_refused(sim, size):
     body = b"x" * size
     assert sim("PUT", "/a/c/o", EXCLUSIVE, body).status == 201
     assert sim("PUT", "/a/c/o", EXCLUSIVE, b"other").status == 412
-    answer = sim("GET", "/a/c/o")
-    assert (answer.status, answer.body) == (200, body)
+    response = sim("GET", "/a/c/o")
+    assert (response.status, response.body) == (200, body)
     assert len(sim.holders(policy=sim.policy)) == len(
         sim.primaries("object", "a", "c", "o", policy=sim.policy)
     )
@@ -132,13 +132,13 @@ def test_a_vanished_creator_releases_the_object_at_once(sim):
     from swift.http.body import ClientDisconnected
     from test.sim.test_writes import Broken
 
-    answer = sim(
+    response = sim(
         "PUT",
         "/a/c/o",
         {**EXCLUSIVE, "content-length": "100"},
         Broken(b"x" * 50, 100, ClientDisconnected("gone")),
     )
-    assert answer.status == 499
+    assert response.status == 499
     assert sim("PUT", "/a/c/o", EXCLUSIVE, b"mine").status == 201
 
 
@@ -258,9 +258,9 @@ def test_a_write_that_failed_after_one_node_is_completed_first(sim):
     majority = len(primaries) // 2 + 1
     assert len(committed(sim)) >= majority
     with sim.refusing("object", primaries[0]):
-        answer = sim("GET", "/a/c/o")
-        assert (answer.body, answer.headers["x-object-meta-colour"]) == (body, "red")
-        assert (answer.headers["etag"], answer.headers["content-type"]) == (
+        response = sim("GET", "/a/c/o")
+        assert (response.body, response.headers["x-object-meta-colour"]) == (body, "red")
+        assert (response.headers["etag"], response.headers["content-type"]) == (
             md5(body).hexdigest(),
             "text/half",
         )
@@ -448,9 +448,9 @@ def test_a_proxy_with_a_slow_clock_can_change_objects_of_another_proxy(sim, size
     assert sim("DELETE", "/a/c/o", {"if-match": md5(b"b" * size).hexdigest()}).status == 204
     assert sim("GET", "/a/c/o").status == 404
     assert sim("PUT", "/a/c/o", EXCLUSIVE, body).status == 201
-    answer = sim("GET", "/a/c/o", {"x-newest": "true"})
-    assert (answer.status, answer.body) == (200, body)
-    assert float(answer.headers["x-timestamp"]) > time.time() + 10
+    response = sim("GET", "/a/c/o", {"x-newest": "true"})
+    assert (response.status, response.body) == (200, body)
+    assert float(response.headers["x-timestamp"]) > time.time() + 10
 
 
 def test_a_version_with_the_maximum_timestamp_cannot_be_changed(sim):

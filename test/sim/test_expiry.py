@@ -60,8 +60,8 @@ def overwrite_without(sim, policy, missing):
 
 def check_survived(sim, policy):
     assert sim.holders(".ts", policy=policy) == [], "a tombstone would be newer than the newer version"
-    answer = sim("GET", f"/a/p{policy}/o", {"x-newest": "true"})
-    assert (answer.status, answer.body) == (200, b"new")
+    response = sim("GET", f"/a/p{policy}/o", {"x-newest": "true"})
+    assert (response.status, response.body) == (200, b"new")
 
 
 @pytest.mark.parametrize("away", [1, 2])

@@ -46,19 +46,19 @@ def dlo(make_dlo, sim):
 
 
 def test_a_manifest_reads_as_its_segments(dlo):
-    answer = dlo("GET", "/a/c/m")
-    assert (answer.status, answer.body) == (200, WHOLE)
-    assert answer.headers["content-length"] == "12"
-    assert answer.headers["etag"] == ETAG
-    assert answer.headers["content-type"] == "video/x"
-    assert answer.headers["x-object-manifest"] == "segs/p%20"
+    response = dlo("GET", "/a/c/m")
+    assert (response.status, response.body) == (200, WHOLE)
+    assert response.headers["content-length"] == "12"
+    assert response.headers["etag"] == ETAG
+    assert response.headers["content-type"] == "video/x"
+    assert response.headers["x-object-manifest"] == "segs/p%20"
     head = dlo("HEAD", "/a/c/m")
     assert (head.status, head.headers["content-length"], head.headers["etag"]) == (200, "12", ETAG)
 
 
 def test_the_manifest_itself_can_be_read(dlo):
-    answer = dlo("GET", "/a/c/m?multipart-manifest=get")
-    assert (answer.body, answer.headers["content-length"]) == (b"", "0")
+    response = dlo("GET", "/a/c/m?multipart-manifest=get")
+    assert (response.body, response.headers["content-length"]) == (b"", "0")
 
 
 @pytest.mark.parametrize("first", range(0, 12, 3))
@@ -66,9 +66,9 @@ def test_the_manifest_itself_can_be_read(dlo):
 def test_ranges_refer_to_the_whole_object(dlo, first, last):
     if last < first:
         return
-    answer = dlo("GET", "/a/c/m", {"range": f"bytes={first}-{last}"})
-    assert (answer.status, answer.body) == (206, WHOLE[first : last + 1])
-    assert answer.headers["content-range"] == f"bytes {first}-{min(last, 11)}/12"
+    response = dlo("GET", "/a/c/m", {"range": f"bytes={first}-{last}"})
+    assert (response.status, response.body) == (206, WHOLE[first : last + 1])
+    assert response.headers["content-range"] == f"bytes {first}-{min(last, 11)}/12"
 
 
 @pytest.mark.parametrize(
@@ -86,25 +86,25 @@ def test_ranges_refer_to_the_whole_object(dlo, first, last):
     ],
 )
 def test_conditions_refer_to_the_whole_object(dlo, headers, status):
-    answer = dlo("GET", "/a/c/m", headers)
-    assert answer.status == status
+    response = dlo("GET", "/a/c/m", headers)
+    assert response.status == status
     if status == 200:
-        assert answer.body == WHOLE
-        assert answer.headers["content-type"] == "video/x"
+        assert response.body == WHOLE
+        assert response.headers["content-type"] == "video/x"
 
 
 def test_a_manifest_without_segments_is_an_empty_object(dlo):
     dlo("PUT", "/a/c/none", {"x-object-manifest": "segs/nothing"})
-    answer = dlo("GET", "/a/c/none")
-    assert (answer.status, answer.headers["content-length"]) == (200, "0")
-    assert answer.headers["etag"] == f'"{hashlib.md5(b"").hexdigest()}"'
+    response = dlo("GET", "/a/c/none")
+    assert (response.status, response.headers["content-length"]) == (200, "0")
+    assert response.headers["etag"] == f'"{hashlib.md5(b"").hexdigest()}"'
 
 
 @pytest.mark.parametrize("value", ["segs", "/segs/p", "segs/", "segs//p", "a?b/c", "a/b&c", ""])
 def test_a_malformed_manifest_is_400(dlo, value):
-    answer = dlo("PUT", "/a/c/bad", {"x-object-manifest": value})
-    assert answer.status == 400
-    assert answer.body == b"X-Object-Manifest must be in the format container/prefix"
+    response = dlo("PUT", "/a/c/bad", {"x-object-manifest": value})
+    assert response.status == 400
+    assert response.body == b"X-Object-Manifest must be in the format container/prefix"
 
 
 @pytest.mark.files
@@ -112,9 +112,9 @@ def test_a_missing_first_segment_is_409_and_a_later_one_cuts_the_download(dlo, s
     everywhere = [p for p in sim.root.glob("node*/sdb*/objects/*/*/*/*.data") if p.read_bytes() == b"1111"]
     for path in everywhere:
         path.unlink()
-    answer = dlo("GET", "/a/c/m")
-    assert answer.broke_off is not None
-    assert answer.body == b"0000"
+    response = dlo("GET", "/a/c/m")
+    assert response.broke_off is not None
+    assert response.body == b"0000"
     assert dlo("GET", "/a/c/m", {"range": "bytes=5-6"}).status == 409
 
 
@@ -143,10 +143,10 @@ def test_more_segments_than_a_page_are_all_sent(make_dlo, dlo, sim, page_rows):
             return listing(request)
 
     paged = FilterFixture(sim, Dlo(Paged(), DloSettings(), page_rows, silent_log()))
-    answer = paged("GET", "/a/c/m")
-    assert (answer.status, answer.body) == (200, WHOLE)
-    assert "content-length" not in answer.headers
-    assert "etag" not in answer.headers
+    response = paged("GET", "/a/c/m")
+    assert (response.status, response.body) == (200, WHOLE)
+    assert "content-length" not in response.headers
+    assert "etag" not in response.headers
     for n in (0, 1):
         sim("PUT", f"/a/segs/p%20{n}", {}, b"")
     assert paged("GET", "/a/c/m").body == b"2222", "pages of empty segments do not end it"
@@ -200,10 +200,10 @@ def listing(sim):
     ],
 )
 def test_listings_have_the_requested_format(listing, query, accept, kind, start):
-    answer = listing("GET", f"/a/c{query}", {"accept": accept} if accept else {})
-    assert (answer.status, answer.headers["content-type"]) == (200, kind)
-    assert answer.body.startswith(start)
-    assert answer.headers["content-length"] == str(len(answer.body))
+    response = listing("GET", f"/a/c{query}", {"accept": accept} if accept else {})
+    assert (response.status, response.headers["content-type"]) == (200, kind)
+    assert response.body.startswith(start)
+    assert response.headers["content-length"] == str(len(response.body))
     head = listing("HEAD", f"/a/c{query}", {"accept": accept} if accept else {})
     assert (head.status, head.headers["content-type"]) == (204, kind)
 
@@ -250,8 +250,8 @@ def test_json_from_lower_filters_is_converted_for_text_clients(sim):
             assert request.query == "format=json"
             return Response(200, {"content-type": "application/json"}, b'[{"name": "x"}, {"subdir": "y/"}]')
 
-    answer = FilterFixture(sim, ListingFormats(Json()))("GET", "/a/c")
-    assert (answer.body, answer.headers["content-length"]) == (b"x\ny/\n", "5")
+    response = FilterFixture(sim, ListingFormats(Json()))("GET", "/a/c")
+    assert (response.body, response.headers["content-length"]) == (b"x\ny/\n", "5")
 
 
 def test_segments_read_through_a_foreign_filter_are_joined(make_dlo, dlo, sim):
@@ -263,8 +263,8 @@ def test_segments_read_through_a_foreign_filter_are_joined(make_dlo, dlo, sim):
 
     front = FilterFixture(sim, Dlo(Foreign(), DloSettings.parse({}), 10000, silent_log()))
     for _ in range(2):
-        answer = front("GET", "/a/c/m")
-        assert (answer.status, answer.body, answer.broke_off) == (200, WHOLE, None)
+        response = front("GET", "/a/c/m")
+        assert (response.status, response.body, response.broke_off) == (200, WHOLE, None)
     assert front("GET", "/a/c/m", {"range": "bytes=3-8"}).body == WHOLE[3:9]
 
 
@@ -307,8 +307,8 @@ def test_a_transforming_filter_needs_a_line_for_each_direction(sim, size):
     front, data = FilterFixture(sim, Cipher(sim.app)), os.urandom(size)
     assert front("PUT", "/a/c/o", {}, data).status == 201
     assert sim("GET", "/a/c/o").body == inverted(data)
-    answer = front("GET", "/a/c/o")
-    assert (answer.body, answer.headers["content-length"]) == (data, str(size))
+    response = front("GET", "/a/c/o")
+    assert (response.body, response.headers["content-length"]) == (data, str(size))
     if size:
         assert front("GET", "/a/c/o", {"range": "bytes=3-5"}).body == data[3:6]
 
@@ -328,7 +328,7 @@ def test_a_copy_whose_source_fails_stores_nothing(sim):
     assert sim("PUT", "/a/c/from", {}, b"x" * 300_000).status == 201
     for n in range(1, 7):
         sim.faults.dies_after[node_port("object", n)] = 1000
-    answer = front("PUT", "/a/c/to", {"x-copy-from": "/a/c/from"})
+    response = front("PUT", "/a/c/to", {"x-copy-from": "/a/c/from"})
     sim.faults.dies_after.clear()
-    assert answer.status == 503
+    assert response.status == 503
     assert sim("GET", "/a/c/to").status == 404

@@ -21,8 +21,8 @@ def put(sim, body, add, headers=None):
 @pytest.mark.parametrize("size", [0, 5, 200_000])
 def test_footers_are_stored_on_all_primaries(sim, size):
     body = b"s" * size
-    answer = put(sim, body, lambda footers: footers.update({"X-Object-Sysmeta-A": "after"}))
-    assert (answer.status, answer.headers["etag"]) == (201, md5(body).hexdigest())
+    response = put(sim, body, lambda footers: footers.update({"X-Object-Sysmeta-A": "after"}))
+    assert (response.status, response.headers["etag"]) == (201, md5(body).hexdigest())
     assert sim.holders() == sorted(sim.primaries("object", "a", "c", "o"))
     found = sim("GET", "/a/c/o")
     assert (found.body, found.headers["x-object-sysmeta-a"]) == (body, "after")
@@ -71,8 +71,10 @@ def test_container_rows_contain_the_footers(sim):
 def test_the_container_update_of_a_missing_node_contains_the_footers(sim):
     nodes = sim.primaries("object", "a", "c", "o")
     with sim.refusing("object", nodes[0], *sim.handoffs("a", "c", "o")):
-        answer = put(sim, b"x", lambda f: f.update({"x-object-sysmeta-container-update-override-etag": "e"}))
-    assert answer.status == 201
+        response = put(
+            sim, b"x", lambda f: f.update({"x-object-sysmeta-container-update-override-etag": "e"})
+        )
+    assert response.status == 201
     for _ in range(20):
         green.sleep(0)
     for n in sim.primaries("container", "a", "c"):
@@ -177,8 +179,8 @@ def test_archives_get_footers(make_sim, size):
     body = b"e" * size
     for headers in ({}, {"if-none-match": "*"}):
         sim("DELETE", "/a/c/o")
-        answer = put(sim, body, lambda f: f.update({"X-Object-Sysmeta-A": "after"}), headers)
-        assert (answer.status, answer.headers["etag"]) == (201, md5(body).hexdigest())
+        response = put(sim, body, lambda f: f.update({"X-Object-Sysmeta-A": "after"}), headers)
+        assert (response.status, response.headers["etag"]) == (201, md5(body).hexdigest())
         found = sim("GET", "/a/c/o")
         assert (found.body, found.headers["x-object-sysmeta-a"]) == (body, "after")
 

@@ -63,8 +63,8 @@ def test_listings_are_followed_to_their_end(client, sim):
     paged = client_of(lambda request: sim.app.handle(limited(request)))
     assert [row["name"] for row in paged.objects(*CONTAINER[:2])] == names
     assert [row["name"] for row in paged.objects(*CONTAINER[:2], prefix="1")] == names[10:20]
-    wanted = paged.objects(*CONTAINER[:2], marker=names[3], end_marker=names[7])
-    assert [row["name"] for row in wanted] == names[4:7]
+    between = paged.objects(*CONTAINER[:2], marker=names[3], end_marker=names[7])
+    assert [row["name"] for row in between] == names[4:7]
     assert [row["name"] for row in paged.containers("a")] == ["c", CONTAINER.container]
     assert list(client.objects("a", "absent")) == []
 

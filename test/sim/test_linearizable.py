@@ -78,10 +78,10 @@ class Writers:
         if self.skew_s:
             headers["x-timestamp"] = f"{time.time() + self.chance.uniform(-self.skew_s, self.skew_s):.5f}"
         called = next(self.ticks)
-        answer = self.sim(method, self.path, headers, new.encode() if method == "PUT" else b"")
-        ok = OUTCOMES[method].get(answer.status)
-        assert ok is not None or answer.status == 503, answer
-        self.told[method, answer.status] += 1
+        response = self.sim(method, self.path, headers, new.encode() if method == "PUT" else b"")
+        ok = OUTCOMES[method].get(response.status)
+        assert ok is not None or response.status == 503, response
+        self.told[method, response.status] += 1
         if ok is not False and new is not None:
             self.known[new] = md5_of(new)
         self.history.append(Op(expected, new, called, next(self.ticks), ok))

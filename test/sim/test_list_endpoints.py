@@ -47,8 +47,8 @@ def test_the_primaries_are_returned(ask, sim, path, names):
     ],
 )
 def test_other_paths_are_refused(ask, path, text):
-    answer = ask(path)
-    assert (answer.status, answer.body) == (400, text)
+    response = ask(path)
+    assert (response.status, response.body) == (400, text)
 
 
 def test_only_get_is_allowed(ask):

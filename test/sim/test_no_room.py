@@ -71,9 +71,9 @@ def test_an_upload_that_fits_nowhere_is_refused_before_a_byte_is_read(make, cont
     sim = make(answer_insufficient_storage=says)
     shrink(sim, SIZE // 4, *range(1, 7))
     body = Untouched()
-    answer = sim("PUT", f"/a/{container}/o", headers, body)
-    assert (answer.status, body.given) == (status, 0)
-    assert (b"not enough room" in answer.body) is says
+    response = sim("PUT", f"/a/{container}/o", headers, body)
+    assert (response.status, body.given) == (status, 0)
+    assert (b"not enough room" in response.body) is says
     assert sim("PUT", f"/a/{container}/small", headers, b"x").status == 201, "what fits is taken"
 
 

@@ -45,9 +45,9 @@ def test_a_locked_object_cannot_be_deleted_replaced_or_posted_to(vault, path):
     assert vault("PUT", path, locked(C), b"other").status == 403
     assert vault("POST", path, {"x-object-meta-a": "1"}).status == 403
     assert vault("POST", path, {"x-delete-at": str(LATER - 10)}).status == 403
-    answer = vault("GET", path)
-    assert (answer.status, answer.body) == (200, BODY)
-    assert "x-object-meta-a" not in answer.headers
+    response = vault("GET", path)
+    assert (response.status, response.body) == (200, BODY)
+    assert "x-object-meta-a" not in response.headers
 
 
 def test_the_expirer_does_not_delete_a_locked_object(vault, path):

@@ -78,8 +78,8 @@ def test_an_overtaken_write_has_the_etag_of_its_own_bytes(s3, name, reads):
     s3("PUT", "/bucket/source", {}, BODY)
     write, stored = WRITES[name]
     meet(s3, stored, OVERTAKEN_S, reads=reads)
-    answer = write(s3)
-    assert (answer.status, etag_in(answer)) == (200, f'"{md5(BODY).hexdigest()}"')
+    response = write(s3)
+    assert (response.status, etag_in(response)) == (200, f'"{md5(BODY).hexdigest()}"')
 
 
 @pytest.mark.parametrize("reads", [True, False], ids=["read", "unread"])
@@ -88,20 +88,20 @@ def test_a_write_older_than_a_state_from_the_future_is_a_retryable_error(s3, nam
     s3("PUT", "/bucket/source", {}, BODY)
     write, stored = WRITES[name]
     meet(s3, stored, AHEAD_S, reads=reads)
-    answer = write(s3)
+    response = write(s3)
     # A copy's status is sent before its end is known.
-    assert answer.code == "ServiceUnavailable" and answer.status in (200, 503)
-    assert "ahead of this server's clock" in answer.texts("Message")[0]
+    assert response.code == "ServiceUnavailable" and response.status in (200, 503)
+    assert "ahead of this server's clock" in response.texts("Message")[0]
 
 
 def test_a_deletion_that_a_newer_write_overtook_has_happened_before_it(s3):
     s3.versioning("bucket", "Enabled")
     s3("PUT", "/bucket/key", {}, BODY)
     meet(s3, "/bucket/key", OVERTAKEN_S, method="DELETE")
-    answer = s3("DELETE", "/bucket/key")
-    assert answer.status == 204
+    response = s3("DELETE", "/bucket/key")
+    assert response.status == 204
     listed = s3("GET", "/bucket?versions").tree.iter("DeleteMarker")
-    assert [marker.find("VersionId").text for marker in listed] == [answer.headers["x-amz-version-id"]]
+    assert [marker.find("VersionId").text for marker in listed] == [response.headers["x-amz-version-id"]]
 
 
 def test_a_large_object_that_is_replaced_before_its_deletion_is_no_error(s3):
@@ -142,8 +142,8 @@ def test_an_overtaken_completion_is_idempotent(s3, off_s, code):
     upload = Multipart(s3)
     upload.part(1, BODY)
     meet(s3, "/bucket/key", off_s)
-    answer = upload.complete((1, BODY))
-    assert answer.texts("ETag" if not code else "Code") == [
+    response = upload.complete((1, BODY))
+    assert response.texts("ETag" if not code else "Code") == [
         code or f'"{md5(md5(BODY).digest()).hexdigest()}-1"'
     ]
     assert s3("GET", "/bucket?uploads").texts("UploadId") == ([upload.id] if code else [])
@@ -152,9 +152,9 @@ def test_an_overtaken_completion_is_idempotent(s3, off_s, code):
 def test_an_overtaken_upload_is_stored_as_a_version(s3):
     s3.versioning("bucket", "Enabled")
     meet(s3, "/bucket/key", OVERTAKEN_S)
-    answer = s3("PUT", "/bucket/key", {}, BODY)
-    assert (answer.status, answer.headers["etag"]) == (200, f'"{md5(BODY).hexdigest()}"')
-    version = answer.headers["x-amz-version-id"]
+    response = s3("PUT", "/bucket/key", {}, BODY)
+    assert (response.status, response.headers["etag"]) == (200, f'"{md5(BODY).hexdigest()}"')
+    version = response.headers["x-amz-version-id"]
     assert s3("GET", f"/bucket/key?versionId={version}").body == BODY
 
 

@@ -89,5 +89,5 @@ def test_an_account_deleted_while_primaries_were_down_is_404_for_every_method(cl
     sim = cluster_of(3, allow_account_management=True)
     with sim.refusing("account", *sim.primaries("account", "b")[1:]):
         assert (sim("PUT", "/b").status, sim("DELETE", "/b").status) == (201, 204)
-        answers = {method: sim(method, "/b").status for method in ("HEAD", "GET", "POST", "DELETE")}
-    assert answers == {"HEAD": 410, "GET": 410, "POST": 404, "DELETE": 404}
+        responses = {method: sim(method, "/b").status for method in ("HEAD", "GET", "POST", "DELETE")}
+    assert responses == {"HEAD": 410, "GET": 410, "POST": 404, "DELETE": 404}

@@ -45,10 +45,10 @@ def test_one_good_replica_is_enough(sim, method, status):
     put(sim)
     bad = primaries(sim)[:2]
     with sim.refusing("object", *bad) if status is None else sim.responding("object", status, *bad):
-        answer = sim(method, "/a/c/o")
-    assert answer.status == 200
-    assert answer.headers["content-length"] == str(len(BODY))
-    assert answer.body == (BODY if method == "GET" else b"")
+        response = sim(method, "/a/c/o")
+    assert response.status == 200
+    assert response.headers["content-length"] == str(len(BODY))
+    assert response.body == (BODY if method == "GET" else b"")
 
 
 def test_busy_nodes_are_skipped_and_used_again_next_time(sim):
@@ -109,9 +109,9 @@ def test_a_read_continues_at_another_replica_when_one_dies(sim, after):
     put(sim)
     dies(sim, after, *primaries(sim)[:2])
     for _ in range(3):
-        answer = sim("GET", "/a/c/o")
-        assert (answer.status, answer.broke_off) == (200, None)
-        assert answer.body == BODY
+        response = sim("GET", "/a/c/o")
+        assert (response.status, response.broke_off) == (200, None)
+        assert response.body == BODY
 
 
 @pytest.mark.parametrize(
@@ -131,11 +131,11 @@ def test_a_range_read_continues_with_exactly_the_rest(sim, asked, first, stop):
     dies(sim, 70_000, *primaries(sim)[:2])
     statuses = set()
     for _ in range(4):
-        answer = sim("GET", "/a/c/o", {"range": asked})
-        statuses.add(answer.status)
-        assert answer.broke_off is None
-        assert answer.body == BODY[first:stop]
-        assert answer.headers["content-range"] == whole.headers["content-range"]
+        response = sim("GET", "/a/c/o", {"range": asked})
+        statuses.add(response.status)
+        assert response.broke_off is None
+        assert response.body == BODY[first:stop]
+        assert response.headers["content-range"] == whole.headers["content-range"]
     assert statuses == {206}
 
 
@@ -165,10 +165,10 @@ def test_several_ranges_continue_at_another_replica_when_one_dies(sim, after, dy
     put(sim)
     dies(sim, after, *primaries(sim)[:dying])
     for _ in range(3):
-        found, wanted = get_parts(sim)
+        found, expected = get_parts(sim)
         assert (found.status, found.broke_off) == (206, None)
-        assert found.headers["content-length"] == str(len(wanted))
-        assert found.body == wanted
+        assert found.headers["content-length"] == str(len(expected))
+        assert found.body == expected
         sim.clear_node_errors()
 
 
@@ -176,18 +176,18 @@ def test_several_ranges_continue_at_another_replica_when_one_dies(sim, after, dy
 def test_several_ranges_that_no_replica_can_continue_are_cut(sim, after):
     put(sim)
     dies(sim, after, *primaries(sim))
-    found, wanted = get_parts(sim)
+    found, expected = get_parts(sim)
     assert found.broke_off is not None
-    assert wanted.startswith(found.body)
+    assert expected.startswith(found.body)
 
 
 def test_a_read_that_every_replica_breaks_is_cut_not_completed_wrongly(sim):
     put(sim)
     dies(sim, 1000, *range(1, 7))
-    answer = sim("GET", "/a/c/o")
-    assert answer.broke_off is not None
-    assert BODY.startswith(answer.body)
-    assert len(answer.body) < len(BODY)
+    response = sim("GET", "/a/c/o")
+    assert response.broke_off is not None
+    assert BODY.startswith(response.body)
+    assert len(response.body) < len(BODY)
 
 
 def test_a_read_never_continues_with_another_version(sim):
@@ -198,14 +198,14 @@ def test_a_read_never_continues_with_another_version(sim):
     dies(sim, 50_000, nodes[0])
     begun = {older[:100]: 0, newer[:100]: 0}
     while not all(begun.values()):
-        answer = sim("GET", "/a/c/o")
-        begun[answer.body[:100]] += 1
-        if answer.body.startswith(older[:100]):
+        response = sim("GET", "/a/c/o")
+        begun[response.body[:100]] += 1
+        if response.body.startswith(older[:100]):
             # Both other nodes could go on, with the other version.
-            assert answer.broke_off is not None
-            assert answer.body == older[:50_000]
+            assert response.broke_off is not None
+            assert response.body == older[:50_000]
         else:
-            assert (answer.broke_off, answer.body) == (None, newer)
+            assert (response.broke_off, response.body) == (None, newer)
 
 
 def test_x_newest_requests_all_replicas_and_returns_the_latest(sim):
@@ -270,14 +270,14 @@ def test_an_expired_object_is_gone(sim):
 def test_conditions_and_ranges(sim, headers, status, body):
     etag = put(sim, body, NOW).headers["etag"]
     sent = {name: value.replace("{etag}", etag) for name, value in headers.items()}
-    answer = sim("GET", "/a/c/o", sent)
-    assert answer.status == status
-    assert answer.headers["etag"].strip('"') == etag
+    response = sim("GET", "/a/c/o", sent)
+    assert response.status == status
+    assert response.headers["etag"].strip('"') == etag
     if status in (304, 412):
-        assert answer.body == b""
-        assert answer.headers.get("content-length", "0") == "0"
+        assert response.body == b""
+        assert response.headers.get("content-length", "0") == "0"
     if status == 416:
-        assert answer.headers["content-range"] == f"bytes */{len(body)}"
+        assert response.headers["content-range"] == f"bytes */{len(body)}"
 
 
 def test_if_match_star_on_nothing_is_412(sim):

@@ -37,8 +37,8 @@ def fill(sim, account="AUTH_a", containers=2, objects=3):
 def delete_account(sim, account="AUTH_a", *numbers):
     """Mark the account deleted on every primary, as an administrator's DELETE does."""
     for number in numbers or sim.primaries("account", account):
-        reply = ask_account(sim, number, "DELETE", account)
-        assert reply.status == 204, reply
+        response = ask_account(sim, number, "DELETE", account)
+        assert response.status == 204, response
 
 
 def ask_account(sim, number, method, account="AUTH_a", query=""):

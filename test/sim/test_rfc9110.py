@@ -171,43 +171,43 @@ KINDS = ["plain", "coded", "encrypted", "encrypted and coded", "slo", "dlo", "li
 def test_conditions_decide_as_the_rfc_says(sim, kind):
     bench = made(sim, kind)
     for section, method, headers, status in CONDITIONS:
-        answer = bench(method, headers)
+        response = bench(method, headers)
         about = f"{section}: {method} {headers} of {kind}"
-        assert answer.status == status, about
+        assert response.status == status, about
         if status == 200:
-            assert answer.body == (DATA if method == "GET" else b""), about
+            assert response.body == (DATA if method == "GET" else b""), about
         if status == 304:
             # 15.4.5: the headers of a 200, without content.
-            assert answer.headers["etag"].strip('"') == bench.etag, about
-            assert answer.body == b"", about
+            assert response.headers["etag"].strip('"') == bench.etag, about
+            assert response.body == b"", about
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_ranges_apply_as_the_rfc_says(sim, kind):
     bench = made(sim, kind)
     for section, headers, status, body in RANGES:
-        answer = bench("GET", headers)
+        response = bench("GET", headers)
         about = f"{section}: {headers} of {kind}"
-        assert answer.status == status, about
-        assert body is None or answer.body == body, about
+        assert response.status == status, about
+        assert body is None or response.body == body, about
         if status == 206:
             first = DATA.index(body)
             shown = f"bytes {first}-{first + len(body) - 1}/{len(DATA)}"
             # 14.4, 15.3.7.1, and 15.3.7 for the headers of a 200.
-            assert answer.headers["content-range"] == shown, about
-            assert answer.headers["etag"].strip('"') == bench.etag, about
-            assert answer.headers["last-modified"] == bench.date, about
+            assert response.headers["content-range"] == shown, about
+            assert response.headers["etag"].strip('"') == bench.etag, about
+            assert response.headers["last-modified"] == bench.date, about
         elif status == 200:
             # 14.3
-            assert "content-range" not in answer.headers, about
-            assert answer.headers["accept-ranges"] == "bytes", about
+            assert "content-range" not in response.headers, about
+            assert response.headers["accept-ranges"] == "bytes", about
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "s3"])
 def test_a_416_response_contains_the_length(sim, kind):
     """Section 14.4 and 15.5.17; S3 has a document instead."""
-    answer = made(sim, kind)("GET", {"range": "bytes=16-"})
-    assert (answer.status, answer.headers["content-range"]) == (416, f"bytes */{len(DATA)}")
+    response = made(sim, kind)("GET", {"range": "bytes=16-"})
+    assert (response.status, response.headers["content-range"]) == (416, f"bytes */{len(DATA)}")
 
 
 @pytest.mark.parametrize("kind", ["plain", "coded", "encrypted", "encrypted and coded", "slo", "link"])
@@ -215,12 +215,12 @@ def test_several_ranges_of_another_version_return_the_whole_object(sim, kind):
     """Sections 14.6 and 13.1.5."""
     bench = made(sim, kind)
     several = {"range": "bytes=0-1,4-5"}
-    answer = bench("GET", {**several, "if-range": f'"{ETAG}"'})
-    assert answer.status == 206 and answer.headers["content-type"].startswith("multipart/byteranges")
+    response = bench("GET", {**several, "if-range": f'"{ETAG}"'})
+    assert response.status == 206 and response.headers["content-type"].startswith("multipart/byteranges")
     # 15.3.7.2: the parts have it, the answer does not.
-    assert "content-range" not in answer.headers
-    answer = bench("GET", {**several, "if-range": '"x"'})
-    assert (answer.status, answer.body) == (200, DATA)
+    assert "content-range" not in response.headers
+    response = bench("GET", {**several, "if-range": '"x"'})
+    assert (response.status, response.body) == (200, DATA)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -228,22 +228,22 @@ def test_a_download_that_is_resumed_never_mixes_two_versions(sim, kind):
     bench = made(sim, kind)
     before = bench.etag
     bench.replace(OTHER)
-    answer = bench("GET", {"range": "bytes=6-", "if-range": f'"{before}"'})
-    assert (answer.status, answer.body) == (200, OTHER)
+    response = bench("GET", {"range": "bytes=6-", "if-range": f'"{before}"'})
+    assert (response.status, response.body) == (200, OTHER)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "s3"])
 def test_head_ignores_range(sim, kind):
     """Section 14.2; S3 answers as to GET."""
-    answer = made(sim, kind)("HEAD", {**SIX, "if-range": '"x"'})
-    assert (answer.status, answer.headers["content-length"]) == (200, str(len(DATA)))
+    response = made(sim, kind)("HEAD", {**SIX, "if-range": '"x"'})
+    assert (response.status, response.headers["content-length"]) == (200, str(len(DATA)))
 
 
 def test_an_s3_head_respects_if_range(sim):
     bench = made(sim, "s3")
     for if_range, status, length in ((f'"{ETAG}"', 206, "6"), ('"x"', 200, "16")):
-        answer = bench("HEAD", {**SIX, "if-range": if_range})
-        assert (answer.status, answer.headers["content-length"]) == (status, length)
+        response = bench("HEAD", {**SIX, "if-range": if_range})
+        assert (response.status, response.headers["content-length"]) == (status, length)
 
 
 def test_nodes_that_ignore_if_range_get_a_second_request(sim):

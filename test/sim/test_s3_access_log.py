@@ -20,8 +20,8 @@ def logged(sim):
     s3 = S3Cluster(sim, log_delivery_seconds="1")
     for bucket in ("bucket", "logs"):
         s3("PUT", f"/{bucket}")
-    answer = s3("PUT", "/bucket?logging", {}, LOGGING.encode())
-    assert answer.status == 200, answer
+    response = s3("PUT", "/bucket?logging", {}, LOGGING.encode())
+    assert response.status == 200, response
     return s3
 
 

@@ -43,8 +43,8 @@ def test_deleting_an_object_of_another_class_deletes_its_bytes(s3):
 
 @pytest.mark.parametrize("name", ["ODD", "cold!", "GLACIER", "\u00e9", "x" * 3000])
 def test_an_unknown_storage_class_stores_nothing(s3, name):
-    answer = s3("PUT", "/bucket/key", {"x-amz-storage-class": name.encode().decode("latin-1")}, DATA)
-    assert answer.code in ("InvalidStorageClass", "SignatureDoesNotMatch")
+    response = s3("PUT", "/bucket/key", {"x-amz-storage-class": name.encode().decode("latin-1")}, DATA)
+    assert response.code in ("InvalidStorageClass", "SignatureDoesNotMatch")
     assert s3.names("bucket") == []
 
 

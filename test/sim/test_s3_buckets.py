@@ -19,8 +19,8 @@ def located(text):
 
 def test_a_bucket_exists_after_its_creation(s3):
     assert s3("HEAD", "/other").status == 404
-    answer = s3("PUT", "/other")
-    assert (answer.status, answer.headers["location"]) == (200, "/other")
+    response = s3("PUT", "/other")
+    assert (response.status, response.headers["location"]) == (200, "/other")
     assert s3("HEAD", "/other").headers["x-amz-bucket-region"] == "us-east-1"
     assert s3("PUT", "/other").code == "BucketAlreadyOwnedByYou"
 
@@ -63,8 +63,8 @@ def test_a_new_bucket_has_the_requested_tags(s3):
 
 def test_a_bucket_that_is_not_empty_cannot_be_deleted(s3):
     s3("PUT", "/bucket/key", {}, b"")
-    answer = s3("DELETE", "/bucket")
-    assert (answer.status, answer.code) == (409, "BucketNotEmpty")
+    response = s3("DELETE", "/bucket")
+    assert (response.status, response.code) == (409, "BucketNotEmpty")
     s3("DELETE", "/bucket/key")
     assert s3("DELETE", "/bucket").status == 204
     assert s3("DELETE", "/bucket").code == "NoSuchBucket"
@@ -74,8 +74,8 @@ def test_a_bucket_whose_versions_are_hidden_is_not_empty(s3):
     s3.versioning("bucket", "Enabled")
     version = s3("PUT", "/bucket/key", {}, b"").headers["x-amz-version-id"]
     marker = s3("DELETE", "/bucket/key").headers["x-amz-version-id"]
-    answer = s3("DELETE", "/bucket")
-    assert answer.code == "BucketNotEmpty" and "all versions" in answer.texts("Message")[0]
+    response = s3("DELETE", "/bucket")
+    assert response.code == "BucketNotEmpty" and "all versions" in response.texts("Message")[0]
     for name in (version, marker):
         s3("DELETE", f"/bucket/key?versionId={name}")
     assert s3("DELETE", "/bucket").status == 204

@@ -13,9 +13,9 @@ def many(s3):
 
 
 def test_buckets_are_listed_with_their_owner(many):
-    answer = many("GET", "/")
-    assert answer.texts("Name") == ["aa1", "aa2", "aa3", "bucket", "zz1"]
-    assert answer.texts("ID") == ["test:tester"]
+    response = many("GET", "/")
+    assert response.texts("Name") == ["aa1", "aa2", "aa3", "bucket", "zz1"]
+    assert response.texts("ID") == ["test:tester"]
 
 
 def test_a_page_continues_after_the_previous_one(many):
@@ -38,8 +38,8 @@ def test_containers_that_are_no_buckets_are_not_listed_or_counted(many):
 
 @pytest.mark.parametrize("text", ["0", "-1", "x", "1.5", "%D9%A1", "9" * 5000])
 def test_an_invalid_page_size_is_refused(s3, text):
-    answer = s3("GET", f"/?max-buckets={text}")
-    assert answer.code == "InvalidArgument"
+    response = s3("GET", f"/?max-buckets={text}")
+    assert response.code == "InvalidArgument"
 
 
 @pytest.mark.parametrize("query", ["prefix=%FF", "continuation-token=%FF"])
@@ -80,8 +80,8 @@ def test_without_the_option_an_administrator_sees_the_whole_account(owners):
 @pytest.mark.parametrize("option", ["true", "false"])
 def test_a_user_without_rights_in_the_account_lists_its_own_buckets(owners, option):
     s3 = owners(check_bucket_owner=option)
-    answer = s3("GET", "/", **OTHER)
-    assert (answer.status, answer.texts("Name")) == (200, [])
+    response = s3("GET", "/", **OTHER)
+    assert (response.status, response.texts("Name")) == (200, [])
     given = {"x-container-sysmeta-s3api-acl": '{"Owner":"test:tester3","Grant":[]}'}
     assert s3.sim("POST", "/AUTH_test/mine3", given).status == 204
     s3.sim.cache.values.clear()

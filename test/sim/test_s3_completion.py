@@ -26,9 +26,9 @@ def sum_of(data):
 
 
 def test_the_parts_become_one_object_with_the_metadata_of_the_initiation(s3, upload):
-    answer = upload.complete((1, ONE), (2, TWO))
-    assert (answer.status, answer.texts("ETag")) == (200, [f'"{WHOLE_ETAG}"'])
-    assert answer.texts("Location") == ["http://h/bucket/key"]
+    response = upload.complete((1, ONE), (2, TWO))
+    assert (response.status, response.texts("ETag")) == (200, [f'"{WHOLE_ETAG}"'])
+    assert response.texts("Location") == ["http://h/bucket/key"]
     found = s3("GET", "/bucket/key")
     assert (found.body, found.headers["etag"]) == (ONE + TWO, f'"{WHOLE_ETAG}"')
     assert (found.headers["content-type"], found.headers["x-amz-meta-a"]) == ("text/x", "1")
@@ -106,8 +106,8 @@ def test_an_unknown_upload_is_reported(s3, upload, upload_id):
 
 @pytest.mark.parametrize(("size", "ok"), [(16, True), (15, False), (0, False), ("-1", False), ("x", False)])
 def test_the_announced_size_of_the_object_is_verified(s3, upload, size, ok):
-    answer = upload.complete((1, ONE), (2, TWO), headers={"x-amz-mp-object-size": str(size)})
-    assert (answer.status == 200) if ok else (answer.code == "InvalidRequest", "MissingRequestBodyError")
+    response = upload.complete((1, ONE), (2, TWO), headers={"x-amz-mp-object-size": str(size)})
+    assert (response.status == 200) if ok else (response.code == "InvalidRequest", "MissingRequestBodyError")
     assert s3("HEAD", "/bucket/key").status == (200 if ok else 404)
 
 
@@ -131,8 +131,8 @@ def summed(s3, kind="FULL_OBJECT"):
 
 
 def test_the_objects_checksum_is_computed_from_those_of_the_parts(s3):
-    answer = summed(s3).complete((1, ONE), (2, TWO))
-    assert answer.texts("ChecksumCRC32") == [sum_of(ONE + TWO)]
+    response = summed(s3).complete((1, ONE), (2, TWO))
+    assert response.texts("ChecksumCRC32") == [sum_of(ONE + TWO)]
     head = s3("HEAD", "/bucket/key", {"x-amz-checksum-mode": "ENABLED"}).headers
     assert (head["x-amz-checksum-crc32"], head["x-amz-checksum-type"]) == (sum_of(ONE + TWO), "FULL_OBJECT")
 

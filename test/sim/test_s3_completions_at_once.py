@@ -24,8 +24,11 @@ def test_completions_at_once_repeat_the_answer_of_the_one_that_wins(s3):
         for part in parts:
             assert upload.part(*part).status == 200
         s3.sim.faults.jitter = random.Random(seed)
-        answers = green.gather([lambda: upload.complete(*parts)] * CLIENTS)  # noqa: B023
+        responses = green.gather([lambda: upload.complete(*parts)] * CLIENTS)  # noqa: B023
         s3.sim.faults.jitter = None
-        assert [answer.status for answer in answers] == [200] * CLIENTS, (seed, answers)
-        assert len({answer.body for answer in answers}) == 1, (seed, [answer.body for answer in answers])
+        assert [response.status for response in responses] == [200] * CLIENTS, (seed, responses)
+        assert len({response.body for response in responses}) == 1, (
+            seed,
+            [response.body for response in responses],
+        )
         assert s3("GET", f"/bucket/key{seed}").body == b"123"

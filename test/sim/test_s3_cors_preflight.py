@@ -24,16 +24,16 @@ def open_(sim):
 
 
 def test_an_origin_of_the_configuration_may_send_signed_requests(open_):
-    answer = open_.raw("OPTIONS", "/bucket/key", SIGNED)
-    assert answer.status == 200
-    assert answer.headers["access-control-allow-origin"] == "http://a.example"
-    assert answer.headers["access-control-allow-headers"] == "authorization, x-amz-date"
+    response = open_.raw("OPTIONS", "/bucket/key", SIGNED)
+    assert response.status == 200
+    assert response.headers["access-control-allow-origin"] == "http://a.example"
+    assert response.headers["access-control-allow-headers"] == "authorization, x-amz-date"
 
 
 @pytest.mark.parametrize("origin", ["http://c.example", "http://a.example.evil", "", "null"])
 def test_other_origins_are_refused(open_, origin):
-    answer = open_.raw("OPTIONS", "/bucket/key", {**SIGNED, "origin": origin})
-    assert answer.status == 401 and "access-control-allow-origin" not in answer.headers
+    response = open_.raw("OPTIONS", "/bucket/key", {**SIGNED, "origin": origin})
+    assert response.status == 401 and "access-control-allow-origin" not in response.headers
 
 
 def test_preflight_requests_for_presigned_urls_are_served(open_):
@@ -43,8 +43,8 @@ def test_preflight_requests_for_presigned_urls_are_served(open_):
 
 def test_the_rules_of_a_bucket_take_precedence(s3):
     assert s3("PUT", "/bucket?cors", {}, rules()).status == 200
-    answer = s3.raw("OPTIONS", "/bucket/key" + LINK, ASK)
-    assert (answer.status, answer.headers["access-control-allow-origin"]) == (200, "http://a.example")
+    response = s3.raw("OPTIONS", "/bucket/key" + LINK, ASK)
+    assert (response.status, response.headers["access-control-allow-origin"]) == (200, "http://a.example")
     refused = s3.raw("OPTIONS", "/bucket/key" + LINK, {**ASK, "access-control-request-method": "DELETE"})
     assert refused.status == 403
     assert s3.raw("OPTIONS", "/bucket/key" + LINK, {**ASK, "origin": "http://c.example"}).status == 403
@@ -63,17 +63,17 @@ def test_the_rules_of_a_bucket_take_precedence(s3):
 )
 def test_errors_of_presigned_urls_are_readable_for_allowed_origins(s3, query):
     s3("PUT", "/bucket?cors", {}, rules(method="GET"))
-    answer = s3.raw("GET", f"/bucket/key?{query}", {"origin": "http://a.example"})
-    assert answer.status == 403 and answer.code
-    assert answer.headers["access-control-allow-origin"] == "http://a.example"
+    response = s3.raw("GET", f"/bucket/key?{query}", {"origin": "http://a.example"})
+    assert response.status == 403 and response.code
+    assert response.headers["access-control-allow-origin"] == "http://a.example"
     other = s3.raw("GET", f"/bucket/key?{query}", {"origin": "http://c.example"})
     assert other.status == 403 and "access-control-allow-origin" not in other.headers
 
 
 def test_actual_responses_have_the_headers_of_the_rules(s3):
     s3("PUT", "/bucket?cors", {}, rules(method="GET"))
-    answer = s3("GET", "/bucket/nothing", {"origin": "http://a.example"})
-    assert answer.code == "NoSuchKey"
-    assert answer.headers["access-control-allow-origin"] == "http://a.example"
+    response = s3("GET", "/bucket/nothing", {"origin": "http://a.example"})
+    assert response.code == "NoSuchKey"
+    assert response.headers["access-control-allow-origin"] == "http://a.example"
     other = s3("GET", "/bucket/nothing", {"origin": "http://c.example"})
     assert "access-control-allow-origin" not in other.headers

@@ -18,8 +18,8 @@ def test_a_bucket_is_registered_while_it_has_rules(s3):
 
 def test_a_preflight_request_finds_the_rules_of_its_bucket(s3):
     s3("PUT", "/bucket?cors", {}, rules())
-    answer = s3.raw("OPTIONS", "/bucket/key", SIGNED)
-    assert (answer.status, answer.headers["access-control-allow-origin"]) == (200, "http://a.example")
+    response = s3.raw("OPTIONS", "/bucket/key", SIGNED)
+    assert (response.status, response.headers["access-control-allow-origin"]) == (200, "http://a.example")
 
 
 def test_a_change_of_rules_takes_effect_at_once(s3):
@@ -33,8 +33,8 @@ def test_a_change_of_rules_takes_effect_at_once(s3):
 def test_a_stale_registration_allows_nothing(s3):
     s3.sim("PUT", f"/{REGISTRY_ACCOUNT}/{REGISTRY_CONTAINER}")
     s3.sim("PUT", f"/{REGISTRY_ACCOUNT}/{REGISTRY_CONTAINER}/bucket/AUTH_other")
-    answer = s3.raw("OPTIONS", "/bucket/key", ASK)
-    assert "access-control-allow-origin" not in answer.headers
+    response = s3.raw("OPTIONS", "/bucket/key", ASK)
+    assert "access-control-allow-origin" not in response.headers
 
 
 def test_rules_that_are_refused_register_nothing(s3):

@@ -27,14 +27,14 @@ def full(s3):
 
 
 def test_each_key_is_reported_in_document_order_even_if_missing(full):
-    answer = delete(full, named("b", "nothing", "a"))
-    assert (answer.status, answer.texts("Key")) == (200, ["b", "nothing", "a"])
+    response = delete(full, named("b", "nothing", "a"))
+    assert (response.status, response.texts("Key")) == (200, ["b", "nothing", "a"])
     assert full.names("bucket") == ["c"]
 
 
 def test_quiet_mode_reports_only_errors(full):
-    answer = delete(full, named("a", "k" * 1025, quiet=True))
-    assert answer.texts("Deleted") == [] and answer.texts("Code") == ["KeyTooLongError"]
+    response = delete(full, named("a", "k" * 1025, quiet=True))
+    assert response.texts("Deleted") == [] and response.texts("Code") == ["KeyTooLongError"]
     assert full.names("bucket") == ["b", "c"]
 
 
@@ -99,11 +99,11 @@ def test_the_etag_of_a_version_is_a_condition_too(full):
     full.versioning("bucket", "Enabled")
     version = full("PUT", "/bucket/a", {}, b"new").headers["x-amz-version-id"]
     named_version = f"<VersionId>{version}</VersionId>"
-    answer = delete(full, named("a", more=f"{named_version}<ETag>x</ETag>"))
-    assert answer.texts("Code") == ["PreconditionFailed"]
+    response = delete(full, named("a", more=f"{named_version}<ETag>x</ETag>"))
+    assert response.texts("Code") == ["PreconditionFailed"]
     assert full("GET", f"/bucket/a?versionId={version}").body == b"new"
-    answer = delete(full, named("a", more=f"{named_version}<ETag>{md5(b'new').hexdigest()}</ETag>"))
-    assert answer.texts("Code") == []
+    response = delete(full, named("a", more=f"{named_version}<ETag>{md5(b'new').hexdigest()}</ETag>"))
+    assert response.texts("Code") == []
     assert full("GET", f"/bucket/a?versionId={version}").code == "NoSuchVersion"
 
 
@@ -111,7 +111,7 @@ def test_versions_are_deleted_by_id_and_markers_reported(full):
     full.versioning("bucket", "Enabled")
     [marker] = delete(full, named("a")).texts("DeleteMarkerVersionId")
     assert full("GET", "/bucket/a").code == "NoSuchKey"
-    answer = delete(full, named("a", more=f"<VersionId>{marker}</VersionId>"))
-    assert answer.texts("VersionId") == [marker] and answer.texts("DeleteMarker") == ["true"]
+    response = delete(full, named("a", more=f"<VersionId>{marker}</VersionId>"))
+    assert response.texts("VersionId") == [marker] and response.texts("DeleteMarker") == ["true"]
     assert full("GET", "/bucket/a").body == b"a"
     assert delete(full, named("a", more="<VersionId>odd</VersionId>")).texts("Code") == ["InvalidArgument"]

@@ -26,9 +26,9 @@ OF_SOURCE = "x-amz-copy-source-server-side-encryption-customer-"
 
 @pytest.fixture
 def sealed(s3):
-    answer = s3("PUT", "/bucket/key", KEY, DATA)
-    assert answer.status == 200
-    assert answer.headers["x-amz-server-side-encryption-customer-algorithm"] == "AES256"
+    response = s3("PUT", "/bucket/key", KEY, DATA)
+    assert response.status == 200
+    assert response.headers["x-amz-server-side-encryption-customer-algorithm"] == "AES256"
     return s3
 
 
@@ -44,8 +44,8 @@ def test_neither_plain_bytes_nor_keys_are_stored(sealed):
 @pytest.mark.parametrize("span", [(0, 0), (15, 17), (16, 4000), (8999, 8999)])
 def test_ranges_refer_to_the_plain_bytes(sealed, span):
     first, last = span
-    answer = sealed("GET", "/bucket/key", {**KEY, "range": f"bytes={first}-{last}"})
-    assert (answer.status, answer.body) == (206, DATA[first : last + 1])
+    response = sealed("GET", "/bucket/key", {**KEY, "range": f"bytes={first}-{last}"})
+    assert (response.status, response.body) == (206, DATA[first : last + 1])
 
 
 @pytest.mark.parametrize(
@@ -118,8 +118,8 @@ def parts(s3):
     upload = Multipart(s3, headers=KEY)
     etags = []
     for number, piece in enumerate(PIECES, 1):
-        answer = upload.part(number, piece, KEY)
-        etags.append((number, answer.headers["etag"].strip('"')))
+        response = upload.part(number, piece, KEY)
+        etags.append((number, response.headers["etag"].strip('"')))
     assert upload.complete(*etags).status == 200
     return s3
 
@@ -146,8 +146,8 @@ def test_a_part_needs_the_key_of_its_upload(s3):
 def test_a_missing_part_breaks_the_download_without_wrong_bytes(parts):
     [last] = [name for name in parts.names("bucket+segments") if name.endswith("/3")]
     assert parts.sim("DELETE", f"/AUTH_test/bucket+segments/{last}").status == 204
-    answer = parts("GET", "/bucket/key", KEY)
-    assert answer.status >= 400 or b"".join(PIECES).startswith(answer.body) and len(answer.body) < 183
+    response = parts("GET", "/bucket/key", KEY)
+    assert response.status >= 400 or b"".join(PIECES).startswith(response.body) and len(response.body) < 183
 
 
 # --- answered as if a filter encrypted ----------------------------------------------------------------
@@ -174,5 +174,5 @@ def test_responses_report_no_encryption_where_nothing_is_encrypted(s3):
         document = b"<%b>%b</%b>" % (name, document, name)
     assert s3("PUT", "/bucket?encryption", {}, document).code == "NotImplemented"
     assert s3("GET", "/bucket?encryption").code == "ServerSideEncryptionConfigurationNotFoundError"
-    for answer in (s3("PUT", "/bucket/plain", {}, b"x"), s3("GET", "/bucket/plain")):
-        assert "x-amz-server-side-encryption" not in answer.headers
+    for response in (s3("PUT", "/bucket/plain", {}, b"x"), s3("GET", "/bucket/plain")):
+        assert "x-amz-server-side-encryption" not in response.headers

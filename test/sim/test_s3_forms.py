@@ -40,9 +40,9 @@ def send(s3, signer):
 
 
 def test_the_file_of_a_form_becomes_an_object_with_its_fields(s3, send):
-    answer = send(key="in/${filename}", name="C:\\x\\a b.txt", x_amz_meta_m="1")
-    assert answer.status == 204
-    assert answer.headers["location"] == "http://h/bucket/in/a%20b.txt"
+    response = send(key="in/${filename}", name="C:\\x\\a b.txt", x_amz_meta_m="1")
+    assert response.status == 204
+    assert response.headers["location"] == "http://h/bucket/in/a%20b.txt"
     found = s3("GET", "/bucket/in/a%20b.txt")
     assert (found.body, found.headers["x-amz-meta-m"]) == (b"data", "1")
 
@@ -53,8 +53,8 @@ def test_the_file_name_is_substituted_in_every_field(s3, send):
         "Cache-Control": "${filename}",
     }
     redirect = "http://done.example/${filename}"
-    answer = send(key="in/${filename}", name="x.txt", success_action_redirect=redirect, **fields)
-    assert answer.headers["location"].startswith("http://done.example/x.txt?bucket=bucket&")
+    response = send(key="in/${filename}", name="x.txt", success_action_redirect=redirect, **fields)
+    assert response.headers["location"].startswith("http://done.example/x.txt?bucket=bucket&")
     found = s3("GET", "/bucket/in/x.txt")
     assert found.headers["x-amz-meta-m"] == "<x.txt> x.txt"
     assert found.headers["cache-control"] == "x.txt"
@@ -78,17 +78,17 @@ def test_a_form_chooses_the_status_of_its_response(send):
     assert send(success_action_status="200").status == 200
     assert send(success_action_status="201").texts("Key") == ["k"]
     assert send(success_action_status="500").status == 204
-    answer = send(success_action_redirect="http://done.example/?a=b#part")
-    assert answer.status == 303
-    assert answer.headers["location"].startswith("http://done.example/?a=b&bucket=bucket&key=k&etag=")
+    response = send(success_action_redirect="http://done.example/?a=b#part")
+    assert response.status == 303
+    assert response.headers["location"].startswith("http://done.example/?a=b&bucket=bucket&key=k&etag=")
 
 
 @pytest.mark.parametrize(
     "url", ["javascript:alert(1)", "//x", "http://", "http://[", "http://a b", "http://\u00e9"]
 )
 def test_an_unsafe_redirect_is_ignored(send, url):
-    answer = send(success_action_redirect=url)
-    assert "javascript" not in answer.headers.get("location", "") and answer.status == 204
+    response = send(success_action_redirect=url)
+    assert "javascript" not in response.headers.get("location", "") and response.status == 204
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ RULE = (
 
 @pytest.fixture
 def ending(s3):
-    answer = s3("PUT", "/bucket?lifecycle", {}, RULE.encode())
-    assert answer.status == 200, answer
+    response = s3("PUT", "/bucket?lifecycle", {}, RULE.encode())
+    assert response.status == 200, response
     return s3
 
 

@@ -75,8 +75,8 @@ def source(s3):
 
 
 def test_a_part_is_copied_from_a_range_of_an_object(upload, source, s3):
-    answer = upload.part(1, b"", {**SOURCE, "x-amz-copy-source-range": "bytes=2-4"})
-    assert answer.texts("ETag") == [f'"{etag_of(b"234")}"']
+    response = upload.part(1, b"", {**SOURCE, "x-amz-copy-source-range": "bytes=2-4"})
+    assert response.texts("ETag") == [f'"{etag_of(b"234")}"']
     assert upload.part(2, b"", SOURCE).status == 200
     upload.complete((1, b"234"), (2, b"0123456789"))
     assert s3("GET", "/bucket/key").body == b"2340123456789"
@@ -124,8 +124,8 @@ def test_parts_are_listed_in_the_order_of_their_numbers_in_pages(s3, upload):
     "query", ["max-parts=x", "max-parts=-1", "part-number-marker=x", "max-parts=" + "9" * 5000]
 )
 def test_an_invalid_page_is_an_invalid_argument(s3, upload, query):
-    answer = s3("GET", f"/bucket/key?uploadId={upload.id}&{query}")
-    assert answer.code == "InvalidArgument"
+    response = s3("GET", f"/bucket/key?uploadId={upload.id}&{query}")
+    assert response.code == "InvalidArgument"
 
 
 def test_uploads_are_listed_in_pages_with_common_prefixes(s3):
@@ -199,12 +199,12 @@ class Counted:
     def _answer(self, request):
         if request.method != "GET" or request.entity.path[1:] != ("bucket+segments", None):
             return None
-        answer = self._app.handle(request)
-        body = answer.read_body() if answer.status == 200 else b"[]"
-        answer.body = body
+        response = self._app.handle(request)
+        body = response.read_body() if response.status == 200 else b"[]"
+        response.body = body
         self.requests += 1
         self.rows += len(json.loads(body or b"[]"))
-        return answer
+        return response
 
 
 def test_the_cost_of_listing_uploads_does_not_depend_on_stored_parts(s3):

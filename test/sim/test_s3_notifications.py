@@ -28,8 +28,8 @@ def told(sim):
     s3 = S3Cluster(sim, notification_targets="hook")
     s3("PUT", "/bucket")
     every = "s3:ObjectCreated:*", "s3:ObjectRemoved:*", "s3:ObjectTagging:*"
-    answer = s3("PUT", "/bucket?notification", {}, rules(*every))
-    assert answer.status == 200, answer
+    response = s3("PUT", "/bucket?notification", {}, rules(*every))
+    assert response.status == 200, response
     return s3
 
 
@@ -49,7 +49,7 @@ def records(s3):
 
 
 def test_the_event_of_an_upload_has_the_format_of_aws(told):
-    answer = told("PUT", "/bucket/a%20b/%C3%BC%2B", {}, b"12345")
+    response = told("PUT", "/bucket/a%20b/%C3%BC%2B", {}, b"12345")
     [document] = queued(told)
     assert document["target"] == "hook"
     [record] = document["event"]["Records"]
@@ -59,7 +59,7 @@ def test_the_event_of_an_upload_has_the_format_of_aws(told):
     assert record["s3"]["bucket"]["arn"] == "arn:aws:s3:::bucket"
     about = record["s3"]["object"]
     assert (about["key"], about["size"]) == ("a+b/%C3%BC%2B", 5)
-    assert f'"{about["eTag"]}"' == answer.headers["etag"]
+    assert f'"{about["eTag"]}"' == response.headers["etag"]
 
 
 def test_each_change_has_an_event_name(told):

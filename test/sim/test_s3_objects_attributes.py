@@ -14,21 +14,21 @@ def ask(s3, wanted=ALL, path="/bucket/key", more="", **headers):
 
 def test_only_the_requested_attributes_are_returned(s3):
     s3("PUT", "/bucket/key", {"x-amz-checksum-crc32": "rfPzYw=="}, b"data")
-    answer = ask(s3)
-    assert answer.texts("ETag") == [etag_of(b"data")]
-    assert (answer.texts("ObjectSize"), answer.texts("StorageClass")) == (["4"], ["STANDARD"])
-    assert answer.texts("ChecksumCRC32") == ["rfPzYw=="] and answer.texts("ObjectParts") == []
+    response = ask(s3)
+    assert response.texts("ETag") == [etag_of(b"data")]
+    assert (response.texts("ObjectSize"), response.texts("StorageClass")) == (["4"], ["STANDARD"])
+    assert response.texts("ChecksumCRC32") == ["rfPzYw=="] and response.texts("ObjectParts") == []
     assert [element.tag for element in ask(s3, " ObjectSize ,").tree] == ["ObjectSize"]
 
 
 @pytest.mark.parametrize(
-    ("wanted", "code"),
+    ("requested", "code"),
     [({}, "InvalidRequest"), ("", "InvalidRequest"), (",", "InvalidRequest"), ("Odd", "InvalidArgument")]
     + [("etag", "InvalidArgument")],
 )
-def test_unknown_attributes_are_refused(s3, wanted, code):
+def test_unknown_attributes_are_refused(s3, requested, code):
     s3("PUT", "/bucket/key", {}, b"data")
-    assert ask(s3, wanted).code == code
+    assert ask(s3, requested).code == code
 
 
 def test_errors_name_the_missing_resource(s3):

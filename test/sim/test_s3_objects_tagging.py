@@ -56,11 +56,11 @@ def test_deleting_tags_keeps_metadata(tagged):
 @pytest.mark.parametrize("path", ["/bucket/key", "/bucket"])
 def test_invalid_tags_change_nothing(tagged, path, document, code):
     tagged("PUT", "/bucket?tagging", {}, tags(old="1"))
-    answer = tagged("PUT", f"{path}?tagging", {}, document)
+    response = tagged("PUT", f"{path}?tagging", {}, document)
     if path == "/bucket" and code == "BadRequest":
-        assert answer.status == 204, "a bucket may have fifty"
+        assert response.status == 204, "a bucket may have fifty"
         return
-    assert answer.code in (code, "InvalidTag", "MalformedXML")
+    assert response.code in (code, "InvalidTag", "MalformedXML")
     assert told(tagged("GET", f"{path}?tagging")) == {"old": "1"}
 
 
@@ -84,8 +84,8 @@ def test_each_version_has_its_own_tags(s3):
     s3.versioning("bucket", "Enabled")
     first = s3("PUT", "/bucket/key", {"x-amz-tagging": "n=1"}, b"1").headers["x-amz-version-id"]
     s3("PUT", "/bucket/key", {"x-amz-tagging": "n=2"}, b"2")
-    answer = s3("PUT", f"/bucket/key?tagging&versionId={first}", {}, tags(n="one"))
-    assert (answer.status, answer.headers["x-amz-version-id"]) == (200, first)
+    response = s3("PUT", f"/bucket/key?tagging&versionId={first}", {}, tags(n="one"))
+    assert (response.status, response.headers["x-amz-version-id"]) == (200, first)
     assert told(s3("GET", f"/bucket/key?tagging&versionId={first}")) == {"n": "one"}
     assert told(s3("GET", "/bucket/key?tagging")) == {"n": "2"}
     assert s3("GET", f"/bucket/key?versionId={first}").body == b"1"

@@ -75,15 +75,15 @@ def test_a_marker_of_an_earlier_release_aborts_no_complete_upload(s3, upload):
 
 def test_an_interrupted_deletion_keeps_the_object_complete(s3, upload):
     upload.complete((1, b"part"))
-    asked = []
+    requests = []
 
     def failing(request):
-        asked.append(request.method)
+        requests.append(request.method)
         return error_response(503) if request.method == "DELETE" else None
 
     s3.bottom.instead = failing
     assert s3("DELETE", "/bucket/key").status == 503
     # The queue of the expirer is an UPDATE.
-    assert "DELETE" in asked and "UPDATE" not in asked
+    assert "DELETE" in requests and "UPDATE" not in requests
     s3.bottom.instead = lambda _request: None
     assert s3("GET", "/bucket/key").body == b"part"

@@ -32,8 +32,8 @@ def test_a_public_access_block_can_have_all_settings_off(s3):
 
 @pytest.mark.parametrize("text", ["yes", "1", "", "truetrue"])
 def test_settings_of_a_block_must_be_true_or_false(s3, text):
-    answer = s3("PUT", "/bucket?publicAccessBlock", {}, block(BlockPublicAcls=text))
-    assert answer.code == "MalformedXML"
+    response = s3("PUT", "/bucket?publicAccessBlock", {}, block(BlockPublicAcls=text))
+    assert response.code == "MalformedXML"
     assert s3("GET", "/bucket?publicAccessBlock").code == "NoSuchPublicAccessBlockConfiguration"
 
 
@@ -60,8 +60,8 @@ def test_ownership_controls_need_one_known_rule(s3, kinds):
 
 def test_acls_must_be_private_before_ownership_is_enforced(s3):
     assert s3("PUT", "/bucket?acl", {"x-amz-acl": "public-read"}).status == 200
-    answer = s3("PUT", "/bucket?ownershipControls", {}, controls("BucketOwnerEnforced"))
-    assert answer.code == "InvalidBucketAclWithObjectOwnership"
+    response = s3("PUT", "/bucket?ownershipControls", {}, controls("BucketOwnerEnforced"))
+    assert response.code == "InvalidBucketAclWithObjectOwnership"
     s3("PUT", "/bucket?acl", {"x-amz-acl": "private"})
     assert s3("PUT", "/bucket?ownershipControls", {}, controls("BucketOwnerEnforced")).status == 200
     assert s3("PUT", "/bucket?acl", {"x-amz-acl": "public-read"}).code == "AccessControlListNotSupported"

@@ -22,8 +22,8 @@ def test_listings_and_headers_show_the_same_second(dated):
         assert dated("GET", f"/bucket{query}").texts("LastModified") == [ISO]
     for method, headers in (("GET", {}), ("HEAD", {}), ("GET", {"range": "bytes=1-2"})):
         assert dated(method, "/bucket/key", headers).headers["last-modified"] == http_date(SECOND)
-    answer = dated("GET", "/bucket/key", {"if-none-match": "*"})
-    assert (answer.status, answer.headers["last-modified"]) == (304, http_date(SECOND))
+    response = dated("GET", "/bucket/key", {"if-none-match": "*"})
+    assert (response.status, response.headers["last-modified"]) == (304, http_date(SECOND))
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
@@ -41,10 +41,10 @@ def test_listings_and_headers_show_the_same_second(dated):
 )
 def test_conditions_compare_the_second_that_is_shown(dated, method, part, name, off_s, status):
     date = http_date(SECOND + off_s)
-    answer = dated(method, "/bucket/key", {name: date, **part})
-    assert answer.status == (206 if part and status == 200 else status)
+    response = dated(method, "/bucket/key", {name: date, **part})
+    assert response.status == (206 if part and status == 200 else status)
     if status == 304:
-        assert answer.body == b"" and "content-length" not in answer.headers
+        assert response.body == b"" and "content-length" not in response.headers
     copied = dated("PUT", "/bucket/copy", {f"x-amz-copy-source-{name}": date, **COPY})
     assert copied.status == (200 if status == 200 else 412)
 
@@ -53,8 +53,8 @@ def test_a_date_in_if_range_is_the_second_that_is_shown(dated):
     headers = {"range": "bytes=1-2", "if-range": http_date(SECOND + 1)}
     assert dated("GET", "/bucket/key", headers).body == b"0123"
     # Of an object of a whole second all is sent: storage nodes see no difference to the second before.
-    answer = dated("GET", "/bucket/key", {**headers, "if-range": http_date(SECOND)})
-    assert answer.body in (b"12", b"0123")
+    response = dated("GET", "/bucket/key", {**headers, "if-range": http_date(SECOND)})
+    assert response.body in (b"12", b"0123")
 
 
 def test_a_copy_shows_the_time_that_its_object_has(s3):

@@ -15,8 +15,8 @@ def put(s3, document, bucket="bucket"):
 def test_a_website_configuration_is_returned_as_it_was_sent(s3):
     assert s3("GET", "/bucket?website").code == "NoSuchWebsiteConfiguration"
     assert put(s3, SITE).status == 200
-    answer = s3("GET", "/bucket?website")
-    assert (answer.texts("Suffix"), answer.texts("Key")) == (["index.html"], ["e<.html"])
+    response = s3("GET", "/bucket?website")
+    assert (response.texts("Suffix"), response.texts("Key")) == (["index.html"], ["e<.html"])
     assert s3("DELETE", "/bucket?website").status == 204
     assert s3("GET", "/bucket?website").code == "NoSuchWebsiteConfiguration"
     assert s3("DELETE", "/bucket?website").status == 204

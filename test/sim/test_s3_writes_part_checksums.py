@@ -26,24 +26,27 @@ def upload(s3):
 
 
 def test_a_listing_of_parts_contains_their_checksums(s3, upload):
-    answer = s3("GET", f"/bucket/key?uploadId={upload.id}&max-parts=2")
-    assert answer.texts("ChecksumCRC32") == SUMS[:2]
-    assert (answer.texts("ChecksumAlgorithm"), answer.texts("ChecksumType")) == (["CRC32"], ["FULL_OBJECT"])
+    response = s3("GET", f"/bucket/key?uploadId={upload.id}&max-parts=2")
+    assert response.texts("ChecksumCRC32") == SUMS[:2]
+    assert (response.texts("ChecksumAlgorithm"), response.texts("ChecksumType")) == (
+        ["CRC32"],
+        ["FULL_OBJECT"],
+    )
 
 
 def test_object_attributes_contain_the_checksums_of_parts(s3, upload):
     upload.complete(*enumerate(PIECES, 1))
-    answer = s3("GET", "/bucket/key?attributes", {"x-amz-object-attributes": "ObjectParts"})
-    assert answer.texts("ChecksumCRC32") == SUMS
+    response = s3("GET", "/bucket/key?attributes", {"x-amz-object-attributes": "ObjectParts"})
+    assert response.texts("ChecksumCRC32") == SUMS
 
 
 def test_a_part_is_read_with_its_own_checksum(s3, upload):
     upload.complete(*enumerate(PIECES, 1))
     for number, piece in enumerate(PIECES, 1):
-        answer = s3("GET", f"/bucket/key?partNumber={number}", {"x-amz-checksum-mode": "ENABLED"})
-        assert (answer.status, answer.body) == (206, piece)
-        assert answer.headers["x-amz-checksum-crc32"] == sum_of(piece)
-        assert answer.headers["x-amz-mp-parts-count"] == "3"
+        response = s3("GET", f"/bucket/key?partNumber={number}", {"x-amz-checksum-mode": "ENABLED"})
+        assert (response.status, response.body) == (206, piece)
+        assert response.headers["x-amz-checksum-crc32"] == sum_of(piece)
+        assert response.headers["x-amz-mp-parts-count"] == "3"
     assert s3("GET", "/bucket/key?partNumber=4").code == "InvalidPartNumber"
 
 

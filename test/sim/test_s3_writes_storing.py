@@ -22,8 +22,8 @@ def test_a_checksum_is_returned_only_on_request(s3):
 def test_an_unreadable_stored_checksum_is_ignored(s3):
     for text in ("CRC32", "MD6 FULL_OBJECT x", "CRC32 FULL_OBJECT", " ", "\u00ff"):
         s3.sim("PUT", "/AUTH_test/bucket/key", {"x-object-sysmeta-s3api-checksum": text}, b"data")
-        answer = s3("HEAD", "/bucket/key", SHOW)
-        assert answer.status == 200 and not [n for n in answer.headers if "x-amz-checksum" in n]
+        response = s3("HEAD", "/bucket/key", SHOW)
+        assert response.status == 200 and not [n for n in response.headers if "x-amz-checksum" in n]
 
 
 @pytest.mark.parametrize(
@@ -101,8 +101,8 @@ def test_an_object_expires_as_its_upload_requested(s3, write, headers):
 @pytest.mark.parametrize("headers", BAD_ENDS, ids=str)
 def test_an_invalid_expiry_stores_nothing(s3, write, headers):
     s3("PUT", "/bucket/source", {}, b"data")
-    answer = write(s3, headers)
-    assert (answer.status, answer.code) == (400, "InvalidArgument")
+    response = write(s3, headers)
+    assert (response.status, response.code) == (400, "InvalidArgument")
     assert s3.names("bucket") == ["source"]
 
 

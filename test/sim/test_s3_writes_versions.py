@@ -19,8 +19,8 @@ def versions(s3):
 
 def test_each_version_is_read_by_its_id(versions):
     for name, body in ((versions.first, b"1"), (versions.second, b"2")):
-        answer = versions("GET", f"/bucket/key?versionId={name}")
-        assert (answer.body, answer.headers["x-amz-version-id"]) == (body, name)
+        response = versions("GET", f"/bucket/key?versionId={name}")
+        assert (response.body, response.headers["x-amz-version-id"]) == (body, name)
     assert versions("GET", "/bucket/key").headers["x-amz-version-id"] == versions.second
 
 
@@ -32,23 +32,23 @@ def test_a_version_belongs_to_one_key(versions):
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 @pytest.mark.parametrize("name", ["odd", "", "%00", "..", "1e999", "-1", "x" * 3000])
 def test_a_malformed_version_id_is_an_invalid_argument(versions, method, name):
-    answer = versions(method, f"/bucket/key?versionId={name}")
-    assert answer.status == 400
+    response = versions(method, f"/bucket/key?versionId={name}")
+    assert response.status == 400
     if method == "GET":
-        assert answer.code == "InvalidArgument"
+        assert response.code == "InvalidArgument"
 
 
 def test_the_error_for_a_missing_version_names_key_and_version(versions):
-    answer = versions("GET", "/bucket/key?versionId=1700000000.00000")
-    assert (answer.status, answer.code) == (404, "NoSuchVersion")
-    assert (answer.texts("Key"), answer.texts("VersionId")) == (["key"], ["1700000000.00000"])
+    response = versions("GET", "/bucket/key?versionId=1700000000.00000")
+    assert (response.status, response.code) == (404, "NoSuchVersion")
+    assert (response.texts("Key"), response.texts("VersionId")) == (["key"], ["1700000000.00000"])
 
 
 def test_a_delete_marker_is_reported_but_not_readable(versions):
     marker = versions("DELETE", "/bucket/key").headers["x-amz-version-id"]
-    answer = versions("GET", f"/bucket/key?versionId={marker}")
-    assert (answer.status, answer.code) == (405, "MethodNotAllowed")
-    assert (answer.headers["x-amz-delete-marker"], answer.headers["x-amz-version-id"]) == ("true", marker)
+    response = versions("GET", f"/bucket/key?versionId={marker}")
+    assert (response.status, response.code) == (405, "MethodNotAllowed")
+    assert (response.headers["x-amz-delete-marker"], response.headers["x-amz-version-id"]) == ("true", marker)
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
@@ -56,10 +56,10 @@ def test_a_key_whose_current_version_is_a_delete_marker_says_so(versions, method
     versions("PUT", "/bucket/key0", {}, b"other")
     assert "x-amz-delete-marker" not in versions(method, "/bucket/ke").headers
     marker = versions("DELETE", "/bucket/key").headers["x-amz-version-id"]
-    answer = versions(method, "/bucket/key")
-    assert answer.status == 404
-    assert answer.headers["x-amz-delete-marker"] == "true"
-    assert answer.headers["x-amz-version-id"] == marker
+    response = versions(method, "/bucket/key")
+    assert response.status == 404
+    assert response.headers["x-amz-delete-marker"] == "true"
+    assert response.headers["x-amz-version-id"] == marker
 
 
 def test_a_missing_bucket_is_reported_before_a_missing_key(s3):
@@ -70,9 +70,9 @@ def test_a_missing_bucket_is_reported_before_a_missing_key(s3):
 
 def test_all_versions_are_listed_newest_first(versions):
     marker = versions("DELETE", "/bucket/key").headers["x-amz-version-id"]
-    answer = versions("GET", "/bucket?versions")
-    assert answer.texts("VersionId") == [marker, versions.second, versions.first]
-    assert answer.texts("IsLatest").count("true") == 1
+    response = versions("GET", "/bucket?versions")
+    assert response.texts("VersionId") == [marker, versions.second, versions.first]
+    assert response.texts("IsLatest").count("true") == 1
 
 
 # --- objects from before versioning ---------------------------------------------------------------------
@@ -97,8 +97,8 @@ def test_an_object_from_before_versioning_keeps_the_id_null(archived):
         "null",
     ]
     for method in ("GET", "HEAD"):
-        answer = archived(method, "/bucket/key?versionId=null")
-        assert (answer.status, answer.headers["x-amz-version-id"]) == (200, "null")
+        response = archived(method, "/bucket/key?versionId=null")
+        assert (response.status, response.headers["x-amz-version-id"]) == (200, "null")
     assert archived("GET", "/bucket/key?versionId=null").body == b"before"
     assert archived("GET", f"/bucket/key?versionId={archived.newer}").body == b"new"
     copied = archived("PUT", "/bucket/copy", {"x-amz-copy-source": "/bucket/key?versionId=null"})
@@ -114,11 +114,11 @@ def test_an_object_from_before_versioning_keeps_the_id_null(archived):
 def test_pages_of_versions_continue_after_an_object_from_before_versioning(archived, size):
     found, place = [], ""
     while True:
-        answer = archived("GET", f"/bucket?versions&max-keys={size}{place}")
-        page = list(zip(answer.texts("Key"), answer.texts("VersionId"), strict=True))
-        assert page, answer.body
+        response = archived("GET", f"/bucket?versions&max-keys={size}{place}")
+        page = list(zip(response.texts("Key"), response.texts("VersionId"), strict=True))
+        assert page, response.body
         found += page
-        if answer.texts("IsTruncated") == ["false"]:
+        if response.texts("IsTruncated") == ["false"]:
             break
         assert len(found) <= 3
         key, version = found[-1]
@@ -127,8 +127,8 @@ def test_pages_of_versions_continue_after_an_object_from_before_versioning(archi
 
 
 def test_an_archived_object_from_before_versioning_is_deleted_by_the_id_null(archived):
-    answer = archived("DELETE", "/bucket/key?versionId=null")
-    assert (answer.status, answer.headers["x-amz-version-id"]) == (204, "null")
+    response = archived("DELETE", "/bucket/key?versionId=null")
+    assert (response.status, response.headers["x-amz-version-id"]) == (204, "null")
     assert archived("GET", "/bucket/key?versionId=null").code == "NoSuchVersion"
     assert archived("GET", "/bucket?versions&prefix=key").texts("VersionId") == [archived.newer, "null"]
     assert archived("DELETE", "/bucket/key?versionId=null").status == 204
@@ -137,8 +137,8 @@ def test_an_archived_object_from_before_versioning_is_deleted_by_the_id_null(arc
 
 def test_an_archived_object_from_before_versioning_becomes_the_current_one_again(archived):
     assert archived("DELETE", f"/bucket/key?versionId={archived.newer}").status == 204
-    answer = archived("GET", "/bucket/key")
-    assert (answer.body, answer.headers["x-amz-version-id"]) == (b"before", "null")
+    response = archived("GET", "/bucket/key")
+    assert (response.body, response.headers["x-amz-version-id"]) == (b"before", "null")
     assert archived("GET", "/bucket?versions&prefix=key").texts("IsLatest") == ["true", "true"]
     assert archived("DELETE", "/bucket/key?versionId=null").status == 204
     assert archived("GET", "/bucket/key").status == 404
@@ -220,9 +220,9 @@ def test_an_object_to_be_deleted_on_a_condition_leaves_no_delete_marker(versions
 )
 @pytest.mark.parametrize(("name", "value"), CONDITIONS)
 def test_changes_that_evaluate_no_condition_refuse_it(s3, method, path, name, value):
-    answer = s3(method, path, {name: value})
-    assert (answer.status, answer.code) == (501, "NotImplemented")
-    assert answer.texts("Header") == [name]
+    response = s3(method, path, {name: value})
+    assert (response.status, response.code) == (501, "NotImplemented")
+    assert response.texts("Header") == [name]
 
 
 # --- names that leave no room for the id of a version ---------------------------------------------------
@@ -237,14 +237,14 @@ def test_a_key_that_leaves_no_room_for_version_ids_is_too_long(s3, size, metadat
     path = f"/bucket/{'k' * size}"
     s3("PUT", path, {}, b"before")
     s3.versioning("bucket", "Enabled")
-    answer = s3("PUT", path, metadata, b"after")
+    response = s3("PUT", path, metadata, b"after")
     if size == LONGEST:
-        assert answer.status == 200
+        assert response.status == 200
     else:
-        assert (answer.status, answer.code) == (400, "KeyTooLongError")
+        assert (response.status, response.code) == (400, "KeyTooLongError")
     assert s3("GET", path).body == (b"after" if size == LONGEST else b"before")
-    answer = s3("DELETE", path)
-    assert (answer.status, "x-amz-version-id" in answer.headers) == (204, size == LONGEST)
+    response = s3("DELETE", path)
+    assert (response.status, "x-amz-version-id" in response.headers) == (204, size == LONGEST)
     assert s3("GET", path).status == 404
     assert s3("DELETE", path).status == 204
 

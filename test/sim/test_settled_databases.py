@@ -51,8 +51,8 @@ def test_a_change_is_replicated_once(replicator, sim):
     assert sim("POST", "/a", {"x-account-meta-colour": "red"}).status == 204
     assert replicator.run_and_count_requests() > 0
     for _ in range(3):
-        asked = replicator.run_and_count_requests()
-    assert asked == 0
+        requests = replicator.run_and_count_requests()
+    assert requests == 0
 
 
 def test_a_new_ring_causes_a_full_comparison(replicator):
@@ -68,8 +68,8 @@ def test_a_failed_node_is_retried_until_it_responds(replicator, sim):
         assert replicator.run_and_count_requests() > 0
     assert replicator.run_and_count_requests() > 0
     for _ in range(3):
-        asked = replicator.run_and_count_requests()
-    assert asked == 0
+        requests = replicator.run_and_count_requests()
+    assert requests == 0
 
 
 @pytest.fixture

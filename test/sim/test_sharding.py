@@ -11,22 +11,15 @@ from swift.base.timestamp import Timestamp
 from test.support.daemons import Sharders, put, rows, settle, shards, state
 from test.support.sim import node_port
 
-
-@pytest.fixture
-def sharders(sim, tmp_path):
-    assert sim("POST", "/a/c", {"x-container-sysmeta-sharding": "True"}).status == 204
-    return Sharders(sim, tmp_path)
-
-
 NAMES = [f"o{number:02d}" for number in range(30)]
 
 
 def test_a_large_container_is_sharded_and_lists_the_same(sim, sharders):
     put(sim, *NAMES)
     before = sim("HEAD", "/a/c").headers
-    told = sharders.run()
-    assert told["created_success"] == 4
-    assert told["cleaved_success"]
+    counters = sharders.run()
+    assert counters["created_success"] == 4
+    assert counters["cleaved_success"]
     sim.cache.values.clear()
     assert state(sim) in ("sharding", "unsharded")
     assert rows(sim) == NAMES
@@ -42,10 +35,12 @@ def test_a_large_container_is_sharded_and_lists_the_same(sim, sharders):
 def test_clients_see_the_same_headers_of_listings_before_and_after_a_split(sim, sharders):
     def client_headers():
         """Return the names that the gatekeeper lets through, of both formats of a listing."""
-        answers = [sim("GET", f"/a/c{query}") for query in ("", "?format=json")]
-        assert [answer.headers["accept-ranges"] for answer in answers] == ["bytes", "bytes"]
+        responses = [sim("GET", f"/a/c{query}") for query in ("", "?format=json")]
+        assert [response.headers["accept-ranges"] for response in responses] == ["bytes", "bytes"]
         internal = ("x-backend-", "x-container-sysmeta-")
-        return [{name for name in answer.headers if not name.startswith(internal)} for answer in answers]
+        return [
+            {name for name in response.headers if not name.startswith(internal)} for response in responses
+        ]
 
     put(sim, *NAMES)
     before = client_headers()
@@ -89,8 +84,8 @@ def test_listings_of_a_sharded_container_support_all_parameters(sim, sharders):
     }
     settle(sim, sharders, passes=20)
     assert state(sim) == "sharded"
-    for text, wanted in plain.items():
-        assert rows(sim, **json.loads(text)) == wanted, text
+    for text, expected in plain.items():
+        assert rows(sim, **json.loads(text)) == expected, text
 
 
 def test_rows_and_deletions_go_to_shards(sim, sharders):
@@ -106,12 +101,12 @@ def test_rows_and_deletions_go_to_shards(sim, sharders):
     assert told and all(path.startswith(".shards_a/c-") for path in told)
     for name in ("o00", "o29"):
         assert sim("DELETE", f"/a/c/{name}").status == 204
-    wanted = sorted({*NAMES, "o05x", "zz", "aa"} - {"o00", "o29"})
-    assert rows(sim) == wanted
+    expected = sorted({*NAMES, "o05x", "zz", "aa"} - {"o00", "o29"})
+    assert rows(sim) == expected
     settle(sim, sharders)
-    assert rows(sim) == wanted
+    assert rows(sim) == expected
     sim.cache.values.clear()
-    assert sim("HEAD", "/a/c").headers["x-container-object-count"] == str(len(wanted))
+    assert sim("HEAD", "/a/c").headers["x-container-object-count"] == str(len(expected))
 
 
 def test_rows_that_reach_the_root_late_are_moved(sim, sharders):
@@ -119,13 +114,13 @@ def test_rows_that_reach_the_root_late_are_moved(sim, sharders):
     settle(sim, sharders)
     # Object servers with cached ranges send updates to the root.
     for node in sim.primaries("container", "a", "c"):
-        answer = sim.transport.request_of(
+        response = sim.transport.request_of(
             node_port("container", node),
             "PUT",
             f"/sdb{node}/{part_of(sim)}/a/c/late",
             {"x-timestamp": "1795000000.00000", "x-size": "1", "x-etag": "e", "x-content-type": "t/p"},
         )
-        assert answer.status == 201
+        assert response.status == 201
     settle(sim, sharders)
     assert "late" in rows(sim)
 
@@ -159,10 +154,10 @@ def test_writers_do_not_keep_a_container_from_being_split(sim, sharders, tmp_pat
     assert state(sim) == "sharded"
     for _ in range(2):
         running.run()
-    wanted = sorted([*NAMES, *(f"p{turn}" for turn in range(6))])
+    expected = sorted([*NAMES, *(f"p{turn}" for turn in range(6))])
     sim.cache.values.clear()
-    assert rows(sim) == wanted
-    assert sim("HEAD", "/a/c", {"x-newest": "true"}).headers["x-container-object-count"] == str(len(wanted))
+    assert rows(sim) == expected
+    assert sim("HEAD", "/a/c", {"x-newest": "true"}).headers["x-container-object-count"] == str(len(expected))
 
 
 def test_small_shards_are_merged(sim, sharders):
@@ -236,7 +231,7 @@ def test_a_split_that_takes_long_and_shards_that_leave_gaps_are_warned_about(sim
     (gone, *_others) = [item for item in shards(sim) if item["lower"]]
     told = json.dumps([{**gone, "deleted": 1, "timestamp": Timestamp.now().normal}]).encode()
     for node in sim.primaries("container", "a", "c"):
-        answer = sim.transport.request_of(
+        response = sim.transport.request_of(
             node_port("container", node),
             "PUT",
             f"/sdb{node}/{part_of(sim)}/a/c",
@@ -247,7 +242,7 @@ def test_a_split_that_takes_long_and_shards_that_leave_gaps_are_warned_about(sim
             },
             told,
         )
-        assert answer.status in (201, 202)
+        assert response.status in (201, 202)
     sharders.run()
     said = [line for line in sharders.log.lines if "missing range(s)" in line]
     assert len(said) == 3
@@ -264,14 +259,14 @@ def test_a_filled_gap_takes_new_names_and_not_those_of_the_deleted_shard(sim, sh
     filler = replace(filler, lower=gone.lower)
     body = json.dumps([gone.as_dict(), filler.as_dict()]).encode()
     for node in sim.primaries("container", "a", "c"):
-        answer = sim.transport.request_of(
+        response = sim.transport.request_of(
             node_port("container", node),
             "PUT",
             f"/sdb{node}/{part_of(sim)}/a/c",
             {"x-timestamp": now, "x-backend-record-type": "shard", "content-length": str(len(body))},
             body,
         )
-        assert answer.status in (201, 202)
+        assert response.status in (201, 202)
     sim.cache.values.clear()
     new = f"{gone.lower}x"
     assert gone.includes(new)

@@ -11,10 +11,10 @@ from test.support.sim import node_port
 
 
 def test_a_manifest_reads_as_its_segments(slo):
-    answer = slo("GET", "/a/c/m")
-    assert (answer.status, answer.body) == (200, WHOLE)
-    assert answer.headers["content-length"] == "15"
-    assert (answer.headers["etag"], answer.headers["content-type"]) == (f'"{ETAG}"', "v/x")
+    response = slo("GET", "/a/c/m")
+    assert (response.status, response.body) == (200, WHOLE)
+    assert response.headers["content-length"] == "15"
+    assert (response.headers["etag"], response.headers["content-type"]) == (f'"{ETAG}"', "v/x")
 
 
 def test_conditions_and_heads_are_answered_without_reading_the_manifest(slo, sim):
@@ -41,17 +41,17 @@ def test_manifests_can_be_erasure_coded(slo, sim, policy):
         ({"if-none-match": f'"{ETAG}"'}, 304, b""),
         ({"if-none-match": "x", "range": "bytes=0-0"}, 206, WHOLE[:1]),
     ):
-        answer = slo("GET", "/a/e/m", headers)
-        assert (answer.status, answer.headers["etag"]) == (status, f'"{ETAG}"')
-        assert body is None or answer.body == body
+        response = slo("GET", "/a/e/m", headers)
+        assert (response.status, response.headers["etag"]) == (status, f'"{ETAG}"')
+        assert body is None or response.body == body
     assert slo("HEAD", "/a/e/m").headers["content-length"] == "15"
 
 
 @pytest.mark.parametrize("first", range(15))
 def test_ranges_refer_to_the_whole_object(slo, first):
     for last in range(first, 17):
-        answer = slo("GET", "/a/c/m", {"range": f"bytes={first}-{last}"})
-        assert (answer.status, answer.body) == (206, WHOLE[first : last + 1])
+        response = slo("GET", "/a/c/m", {"range": f"bytes={first}-{last}"})
+        assert (response.status, response.body) == (206, WHOLE[first : last + 1])
 
 
 @pytest.mark.parametrize("memory", [1, 6, 1000])
@@ -60,38 +60,38 @@ def test_prefetched_segments_have_the_same_bytes(make_slo, sim, memory):
     slo.upload("/a/c/m", [{"path": f"/s/{name}"} for name in (*PIECES, *PIECES)])
     assert slo("GET", "/a/c/m").body == WHOLE * 2
     for first, last in ((0, 0), (3, 20), (9, 29), (14, 15)):
-        answer = slo("GET", "/a/c/m", {"range": f"bytes={first}-{last}"})
-        assert (answer.status, answer.body) == (206, (WHOLE * 2)[first : last + 1])
+        response = slo("GET", "/a/c/m", {"range": f"bytes={first}-{last}"})
+        assert (response.status, response.body) == (206, (WHOLE * 2)[first : last + 1])
     assert slo("GET", "/a/c/m", {"range": "bytes=0-1,7-20"}).status == 206
     sim("PUT", "/a/s/three", {"content-type": "t/p"}, b"changed")
-    answer = slo("GET", "/a/c/m")
-    assert (answer.status, answer.body) == (200, WHOLE[:9])
-    assert answer.broke_off is not None
+    response = slo("GET", "/a/c/m")
+    assert (response.status, response.body) == (200, WHOLE[:9])
+    assert response.broke_off is not None
 
 
 def test_a_range_requests_only_the_segments_and_bytes_it_covers(slo, sim):
     slo("GET", "/a/c/m", {"range": "bytes=5-6"})
-    asked = [
+    requests = [
         (path.rpartition("/")[2], headers.get("range"))
         for kind, _n, _m, path, headers in sim.transport.requests
         if kind == "object"
     ]
-    assert asked == [("m", "bytes=5-6"), ("two?multipart-manifest=get", "bytes=1-2")]
+    assert requests == [("m", "bytes=5-6"), ("two?multipart-manifest=get", "bytes=1-2")]
 
 
 def test_several_ranges_are_parts_of_one_body(slo):
-    answer = slo("GET", "/a/c/m", {"range": "bytes=0-1,8-9"})
-    assert answer.status == 206
-    boundary = answer.headers["content-type"].removeprefix("multipart/byteranges;boundary=")
-    assert answer.body.count(boundary.encode()) == 3
-    assert b"Content-Range: bytes 8-9/15\r\n\r\n12\r\n" in answer.body
-    assert answer.headers["content-length"] == str(len(answer.body))
+    response = slo("GET", "/a/c/m", {"range": "bytes=0-1,8-9"})
+    assert response.status == 206
+    boundary = response.headers["content-type"].removeprefix("multipart/byteranges;boundary=")
+    assert response.body.count(boundary.encode()) == 3
+    assert b"Content-Range: bytes 8-9/15\r\n\r\n12\r\n" in response.body
+    assert response.headers["content-length"] == str(len(response.body))
 
 
 def test_a_segment_that_changed_is_409_first_and_cuts_the_download_later(slo, sim):
     sim("PUT", "/a/s/two", {}, b"11112")
-    answer = slo("GET", "/a/c/m")
-    assert (answer.body, answer.broke_off is None) == (b"0000", False)
+    response = slo("GET", "/a/c/m")
+    assert (response.body, response.broke_off is None) == (b"0000", False)
     assert slo("GET", "/a/c/m", {"range": "bytes=5-6"}).status == 409
     assert slo("GET", "/a/c/m", {"range": "bytes=0-3"}).body == b"0000"
 
@@ -136,9 +136,9 @@ def test_an_empty_part_is_returned_without_a_content_range(slo, sim):
     sim("PUT", "/a/s/empty", {}, b"")
     slo.upload("/a/c/e", [{"path": "/s/one"}, {"path": "/s/empty"}])
     for method, number, status in (("GET", 1, 206), ("GET", 2, 200), ("HEAD", 2, 200), ("GET", 3, 416)):
-        answer = slo(method, f"/a/c/e?part-number={number}")
-        assert (answer.status, answer.headers["x-parts-count"]) == (status, "2")
-        assert ("content-range" in answer.headers) is (status != 200)
+        response = slo(method, f"/a/c/e?part-number={number}")
+        assert (response.status, response.headers["x-parts-count"]) == (status, "2")
+        assert ("content-range" in response.headers) is (status != 200)
 
 
 @pytest.mark.parametrize("headers", [{}, {"range": "bytes=0-1"}])
@@ -169,8 +169,8 @@ def test_a_manifest_without_its_size_and_etag_beside_it_is_read_for_them(slo, si
     entries = json.loads(slo("GET", "/a/c/m?multipart-manifest=get").body)
     sim("PUT", "/a/c/old", {"x-static-large-object": "True"}, json.dumps(entries).encode())
     for method in ("GET", "HEAD"):
-        answer = slo(method, "/a/c/old")
-        assert (answer.headers["etag"], answer.headers["content-length"]) == (f'"{ETAG}"', "15")
+        response = slo(method, "/a/c/old")
+        assert (response.headers["etag"], response.headers["content-length"]) == (f'"{ETAG}"', "15")
         assert slo(method, "/a/c/old", {"if-none-match": ETAG}).status == 304
         assert slo(method, "/a/c/old", {"if-match": "x"}).status == 412
         assert slo(method, "/a/c/old", {"if-match": ETAG}).status == 200

@@ -12,9 +12,9 @@ from test.support.sim import node_port
 
 def test_segments_are_deleted_with_the_rights_of_the_caller(slo, sim):
     slo.denied.add(("DELETE", "/a/s/two"))
-    answer = slo("DELETE", "/a/c/m?multipart-manifest=delete")
-    assert b"/s/two, 403 Forbidden\n" in answer.body
-    assert b"Number Deleted: 3\n" in answer.body
+    response = slo("DELETE", "/a/c/m?multipart-manifest=delete")
+    assert b"/s/two, 403 Forbidden\n" in response.body
+    assert b"Number Deleted: 3\n" in response.body
     assert sim("GET", "/a/s/two").status == 200
 
 
@@ -26,8 +26,8 @@ def test_queueing_for_the_expirer_needs_the_right_to_delete(slo, sim):
 
 def test_segments_are_deleted_with_their_manifest_each_once(slo, sim):
     slo.upload("/a/c/outer", [{"path": "/c/m"}, {"path": "/s/one"}, {"data": "YQ=="}])
-    answer = slo("DELETE", "/a/c/outer?multipart-manifest=delete", {"accept": "application/json"})
-    report = json.loads(answer.body)
+    response = slo("DELETE", "/a/c/outer?multipart-manifest=delete", {"accept": "application/json"})
+    report = json.loads(response.body)
     assert (report["Number Deleted"], report["Number Not Found"], report["Errors"]) == (5, 0, [])
     assert [sim("HEAD", path).status for path in ("/a/s/one", "/a/s/three", "/a/c/m", "/a/c/outer")] == [
         404
@@ -45,8 +45,8 @@ def test_a_delayed_status_line_is_that_of_the_report(slo, sim):
     sim("PUT", "/a/s/plain", {}, b"x")
     assert slo("DELETE", "/a/s/plain?multipart-manifest=delete&heartbeat=off").status == 400
     assert slo("DELETE", "/a/s/plain?multipart-manifest=delete").status == 200, "as the peer"
-    answer = slo("DELETE", "/a/c/m?multipart-manifest=delete&heartbeat=off", {"accept": "x/y"})
-    assert answer.status == 406
+    response = slo("DELETE", "/a/c/m?multipart-manifest=delete&heartbeat=off", {"accept": "x/y"})
+    assert response.status == 406
 
 
 def test_no_status_line_is_sent_before_a_fast_deletion_has_ended(slo, sim):
@@ -91,8 +91,8 @@ def test_too_many_names_are_refused_and_nothing_is_deleted(make_slo, slo, sim):
         {"x-static-large-object": "True"},
         json.dumps([{"name": f"/s/n{n}", "bytes": 1, "hash": "x"} for n in range(20)]).encode(),
     )
-    answer = narrow("DELETE", "/a/c/big?multipart-manifest=delete")
-    assert b"Too many buffered slo segments to delete." in answer.body
+    response = narrow("DELETE", "/a/c/big?multipart-manifest=delete")
+    assert b"Too many buffered slo segments to delete." in response.body
     assert sim("HEAD", "/a/c/big").status == 200
 
 
@@ -110,11 +110,11 @@ def test_an_asynchronous_deletion_queues_the_segments(slo, sim):
 
 @pytest.mark.parametrize("more", ["", "&async=on"])
 def test_a_deletion_with_an_invalid_timestamp_deletes_nothing(slo, sim, more):
-    answer = slo("DELETE", f"/a/c/m?multipart-manifest=delete{more}", {"x-timestamp": "junk"})
-    assert answer.status == 400
+    response = slo("DELETE", f"/a/c/m?multipart-manifest=delete{more}", {"x-timestamp": "junk"})
+    assert response.status == 400
     assert slo("GET", "/a/c/m").body == WHOLE
 
 
 def test_asynchronous_deletions_can_be_disabled(make_slo, slo, sim):
-    answer = make_slo(allow_async_delete="false")("DELETE", "/a/c/m?multipart-manifest=delete&async=on")
-    assert (answer.status, b"Number Deleted: 4" in answer.body) == (200, True)
+    response = make_slo(allow_async_delete="false")("DELETE", "/a/c/m?multipart-manifest=delete&async=on")
+    assert (response.status, b"Number Deleted: 4" in response.body) == (200, True)

@@ -10,8 +10,8 @@ from test.support.sim import Answer
 
 def test_segments_without_read_access_cannot_be_named(slo):
     slo.denied.add(("HEAD", "/a/s/one"))
-    answer = slo.upload("/a/c/n", [{"path": "/s/one"}])
-    assert (answer.status, answer.body) == (400, b"Errors:\n/s/one, 403 Forbidden\n")
+    response = slo.upload("/a/c/n", [{"path": "/s/one"}])
+    assert (response.status, response.body) == (400, b"Errors:\n/s/one, 403 Forbidden\n")
 
 
 def test_other_accounts_cannot_be_reached_from_a_manifest(slo, sim):
@@ -35,12 +35,12 @@ def test_limits_are_enforced(make_slo):
     small = make_slo(max_manifest_segments="2", max_manifest_size="200")
     one = {"path": "/s/one"}
     assert small.upload("/a/c/n", [one, one]).status == 201
-    answer = small.upload("/a/c/n", [one, one, one])
-    assert (answer.status, answer.body) == (413, b"Number of object-backed segments must be <= 2")
+    response = small.upload("/a/c/n", [one, one, one])
+    assert (response.status, response.body) == (413, b"Number of object-backed segments must be <= 2")
     inline = {"data": "YQ=="}
     assert small.upload("/a/c/n", [one, inline, inline, inline]).status == 201
-    answer = small.upload("/a/c/n", [one, {"data": "YWFh" * 60}])
-    assert (answer.status, answer.body) == (413, b"Manifest File > 200 bytes")
+    response = small.upload("/a/c/n", [one, {"data": "YWFh" * 60}])
+    assert (response.status, response.body) == (413, b"Manifest File > 200 bytes")
     unannounced = {"transfer-encoding": "chunked"}
     assert small("PUT", "/a/c/n" + PUT, unannounced, b" " * 300).status == 413
 
@@ -80,8 +80,8 @@ def test_another_filter_can_refuse_a_manifest(slo, sim):
     request = Request(
         "PUT", "/v1/a/c/h", {"content-length": str(len(body))}, body, query="multipart-manifest=put", env=env
     )
-    answer = Answer(slo.filter.handle(request))
-    assert (answer.status, answer.body) == (400, b"Errors:\n/s/one, Not good enough\n")
+    response = Answer(slo.filter.handle(request))
+    assert (response.status, response.body) == (400, b"Errors:\n/s/one, Not good enough\n")
     assert [entry["name"] for entry in seen] == ["/s/one"]
 
 

@@ -36,8 +36,8 @@ def primaries(sim):
 
 def test_all_replicas_are_read(sim):
     put(sim)
-    answer = sim("GET", "/a/c/o")
-    assert (answer.status, answer.broke_off, answer.body) == (200, None, BODY)
+    response = sim("GET", "/a/c/o")
+    assert (response.status, response.broke_off, response.body) == (200, None, BODY)
     asked = sim.asked("object", "GET")
     assert set(asked) == set(primaries(sim))
     assert min(asked.count(n) for n in primaries(sim)) >= 2
@@ -48,8 +48,8 @@ def test_all_replicas_are_read_for_a_large_range(sim, asked):
     put(sim)
     first, _, last = asked.removeprefix("bytes=").partition("-")
     span = BODY[-int(last) :] if not first else BODY[int(first) : int(last) + 1 if last else None]
-    answer = sim("GET", "/a/c/o", {"range": asked})
-    assert (answer.status, answer.body) == (206, span)
+    response = sim("GET", "/a/c/o", {"range": asked})
+    assert (response.status, response.body) == (206, span)
     assert len(sim.asked("object", "GET")) > 10
 
 
@@ -80,8 +80,8 @@ def test_failed_nodes_are_masked(sim, after, lost):
     for n in primaries(sim)[:lost]:
         sim.faults.dies_after[node_port("object", n)] = after
     for _ in range(3):
-        answer = sim("GET", "/a/c/o")
-        assert (answer.status, answer.broke_off, answer.body) == (200, None, BODY)
+        response = sim("GET", "/a/c/o")
+        assert (response.status, response.broke_off, response.body) == (200, None, BODY)
         sim.clear_node_errors()
 
 
@@ -97,8 +97,8 @@ def test_reads_do_not_wait_for_a_hanging_node(sim):
     never = green.Event()
     sim.faults.stalls_after[node_port("object", primaries(sim)[0])] = (UNIT // 2, never)
     began = time.monotonic()
-    answer = sim("GET", "/a/c/o")
-    assert (answer.broke_off, answer.body) == (None, BODY)
+    response = sim("GET", "/a/c/o")
+    assert (response.broke_off, response.body) == (None, BODY)
     assert time.monotonic() - began < 5
     never.set()
 
@@ -112,10 +112,10 @@ def test_nodes_with_another_version_are_not_read(sim):
     sim.clear_node_errors()
     bodies = set()
     for _ in range(12):
-        answer = sim("GET", "/a/c/o")
-        assert answer.broke_off is None
-        assert answer.body in (BODY, other), "never bytes of both"
-        bodies.add(answer.body)
+        response = sim("GET", "/a/c/o")
+        assert response.broke_off is None
+        assert response.body in (BODY, other), "never bytes of both"
+        bodies.add(response.body)
     assert other in bodies
 
 
@@ -175,8 +175,8 @@ def test_hanging_archives_are_masked_by_others(sim, stalled):
     for _ in range(3):
         # The first requested archives are random.
         began = time.monotonic()
-        answer = sim("GET", "/a/coded/o")
-        assert (answer.status, answer.broke_off, answer.body) == (200, None, BODY[:200_000])
+        response = sim("GET", "/a/coded/o")
+        assert (response.status, response.broke_off, response.body) == (200, None, BODY[:200_000])
         assert time.monotonic() - began < 5
     never.set()
 

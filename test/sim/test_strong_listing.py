@@ -15,9 +15,9 @@ BODIES = {"small": b"small", "large": b"large" * 40_000}
 
 
 def listed(sim, query="", container="c"):
-    answer = sim("GET", f"/a/{container}?format=json{query}")
-    assert answer.status in (200, 204), answer
-    return [row.get("name") or row["subdir"] for row in json.loads(answer.body or b"[]")]
+    response = sim("GET", f"/a/{container}?format=json{query}")
+    assert response.status in (200, 204), response
+    return [row.get("name") or row["subdir"] for row in json.loads(response.body or b"[]")]
 
 
 @pytest.fixture
@@ -170,12 +170,6 @@ def agreed_listings(sim, wanted):
             assert listed(sim, "&path=") == [n for n in tops if "/" not in n]
 
 
-@pytest.fixture
-def sharders(sim, tmp_path):
-    assert sim("POST", "/a/c", {"x-container-sysmeta-sharding": "True"}).status == 204
-    return Sharders(sim, tmp_path)
-
-
 SERVERS = range(1, 7)
 
 
@@ -320,7 +314,3 @@ def test_listings_match_acknowledged_writes_whichever_servers_are_down(sim, cont
                 marker = page[-1]["name"]
         found = {row["name"]: row["bytes"] for row in rows}
         assert {name: size for name, size in found.items() if name not in unknown} == there
-
-
-def rows_behind(sim, marker, limit):
-    return json.loads(sim("GET", f"/a/c?format=json&limit={limit}&marker={marker}").body or b"[]")

@@ -40,9 +40,9 @@ def front(sim):
 
 def test_a_link_reads_as_its_target(front):
     assert front.link("/a/c/l", "t/o").status == 201
-    answer = front("GET", "/a/c/l")
-    assert (answer.status, answer.body, answer.headers["content-type"]) == (200, DATA, "t/x")
-    assert answer.headers["content-location"] == "/v1/a/t/o"
+    response = front("GET", "/a/c/l")
+    assert (response.status, response.body, response.headers["content-type"]) == (200, DATA, "t/x")
+    assert response.headers["content-location"] == "/v1/a/t/o"
     itself = front("GET", "/a/c/l?symlink=get")
     assert (itself.body, itself.headers["content-type"]) == (b"", "application/symlink")
     assert itself.headers["x-symlink-target"] == "t/o"
@@ -63,10 +63,10 @@ def test_a_link_reads_as_its_target(front):
 def test_ranges_and_conditions_refer_to_the_target(front, sim, policy, headers, status, body):
     assert sim("PUT", "/a/p", {"x-storage-policy": policy}).status == 201
     front.link("/a/p/l", "t/o")
-    answer = front("GET", "/a/p/l", headers)
-    assert answer.status == status
-    assert body is None or answer.body == body
-    assert answer.headers["content-location"] == "/v1/a/t/o"
+    response = front("GET", "/a/p/l", headers)
+    assert response.status == status
+    assert body is None or response.body == body
+    assert response.headers["content-location"] == "/v1/a/t/o"
 
 
 def test_a_static_symlink_resolves_to_one_version_only(front, sim):
@@ -164,12 +164,12 @@ def test_a_symlink_to_a_reserved_name_is_not_followed(front, sim):
 
 def test_a_post_changes_the_symlink_and_returns_307(front, sim):
     front.link("/a/c/l", "t/o")
-    answer = front("POST", "/a/c/l", {"x-object-meta-a": "1"})
-    assert (answer.status, answer.headers["location"]) == (307, "/v1/a/t/o")
-    assert "x-symlink-target-etag" not in answer.headers
+    response = front("POST", "/a/c/l", {"x-object-meta-a": "1"})
+    assert (response.status, response.headers["location"]) == (307, "/v1/a/t/o")
+    assert "x-symlink-target-etag" not in response.headers
     front.link("/a/c/static", "t/o", x_symlink_target_etag=ETAG)
-    answer = front("POST", "/a/c/static", {"x-object-meta-a": "1"})
-    assert (answer.status, answer.headers["x-symlink-target-etag"]) == (307, ETAG)
+    response = front("POST", "/a/c/static", {"x-object-meta-a": "1"})
+    assert (response.status, response.headers["x-symlink-target-etag"]) == (307, ETAG)
     assert front("HEAD", "/a/c/l?symlink=get").headers["x-object-meta-a"] == "1"
     assert "x-object-meta-a" not in sim("HEAD", "/a/t/o").headers
     assert front("POST", "/a/t/o", {"x-object-meta-a": "1"}).status == 202

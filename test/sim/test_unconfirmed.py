@@ -80,9 +80,9 @@ class LossyCluster:
         """Return the different answers to several GETs and HEADs."""
         found = set()
         for method in ("GET", "HEAD") * 12:
-            answer = self.sim(method, f"/a/c/{name}")
-            body = answer.body if method == "GET" else b""
-            found.add((method, answer.status, body, answer.headers.get("x-object-meta-colour")))
+            response = self.sim(method, f"/a/c/{name}")
+            body = response.body if method == "GET" else b""
+            found.add((method, response.status, body, response.headers.get("x-object-meta-colour")))
         return found
 
     def expected(self, number):
@@ -94,10 +94,10 @@ class LossyCluster:
 
     def check(self):
         for number, name in enumerate(self.names):
-            answers = self.answers(name)
+            responses = self.answers(name)
             if number % 3 == 1:
-                answers = {answer[:2] for answer in answers}
-            assert answers == self.expected(number), name
+                responses = {response[:2] for response in responses}
+            assert responses == self.expected(number), name
 
 
 @pytest.fixture

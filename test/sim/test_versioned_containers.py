@@ -75,8 +75,8 @@ def test_suspended_versioning_keeps_versions_and_adds_none(front):
 def test_a_container_can_be_deleted_when_no_version_is_left(front):
     version = front("PUT", "/a/v/o", {}, b"1").headers["x-object-version-id"]
     marker = front("DELETE", "/a/v/o").headers["x-object-version-id"]
-    answer = front("DELETE", "/a/v")
-    assert answer.status == 409
+    response = front("DELETE", "/a/v")
+    assert response.status == 409
     for name in (version, marker):
         assert front("DELETE", f"/a/v/o?version-id={name}").status == 204
     assert front("DELETE", "/a/v").status == 204
@@ -95,9 +95,9 @@ def test_versions_survive_the_deletion_and_recreation_of_a_container(front, sim)
 def test_a_symlink_has_the_id_of_its_version(front):
     version = front("PUT", "/a/v/o", {}, b"1").headers["x-object-version-id"]
     front("PUT", "/a/v/l", {"x-symlink-target": "v/o"})
-    answer = front("GET", "/a/v/l")
-    assert (answer.body, answer.headers["x-object-version-id"]) == (b"1", version)
-    assert answer.headers["content-location"] == f"/v1/a/v/o?version-id={version}"
+    response = front("GET", "/a/v/l")
+    assert (response.body, response.headers["x-object-version-id"]) == (b"1", version)
+    assert response.headers["content-location"] == f"/v1/a/v/o?version-id={version}"
     assert front("GET", "/a/v/l?version-id=null").status == 404, "the link is a version itself"
     assert front("PUT", "/a/w", ON).status == 201
     front("PUT", "/a/w/l", {"x-symlink-target": "v/o"})
@@ -130,8 +130,8 @@ def test_container_sync_stores_symlinks_as_versions(front, sim):
     }
     env = {"swift.cache": sim.cache, "swift.symlink_override": True}
     assert front.filter.handle(Request("PUT", "/v1/a/v/l", sent, env=env)).status == 201
-    answer = front("GET", "/a/v/l")
-    assert (answer.status, answer.headers["content-location"]) == (404, "/v1/a/t/later")
+    response = front("GET", "/a/v/l")
+    assert (response.status, response.headers["content-location"]) == (404, "/v1/a/t/later")
 
 
 END = "4000000000"

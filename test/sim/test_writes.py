@@ -25,9 +25,9 @@ def object_nodes(sim):
 
 
 def test_an_object_is_on_all_primaries_when_it_is_acknowledged(sim, body):
-    answer = put(sim, body)
-    assert answer.status == 201
-    assert answer.headers["etag"] and "last-modified" in answer.headers
+    response = put(sim, body)
+    assert response.status == 201
+    assert response.headers["etag"] and "last-modified" in response.headers
     assert sim.holders() == sorted(object_nodes(sim))
     assert sim("GET", "/a/c/o").body == body
 
@@ -110,8 +110,8 @@ class Broken(RequestBody):
 @pytest.mark.parametrize("length", [100, 200_000, None])
 def test_a_client_that_vanishes_leaves_no_object_and_no_row(sim, length):
     headers = {"transfer-encoding": "chunked"} if length is None else {"content-length": str(length)}
-    answer = sim("PUT", "/a/c/o", headers, Broken(b"x" * 50, length, ClientDisconnected("gone")))
-    assert answer.status == 499
+    response = sim("PUT", "/a/c/o", headers, Broken(b"x" * 50, length, ClientDisconnected("gone")))
+    assert response.status == 499
     assert sim.holders() == []
     assert sim("GET", "/a/c?format=json").body == b"[]"
 
@@ -157,15 +157,15 @@ def test_a_chunked_upload_of_any_size_is_stored(sim, size):
             return data
 
     body = b"z" * size
-    answer = sim("PUT", "/a/c/o", {"transfer-encoding": "chunked"}, Chunked(body, None, BodyError("")))
-    assert answer.status == 201
+    response = sim("PUT", "/a/c/o", {"transfer-encoding": "chunked"}, Chunked(body, None, BodyError("")))
+    assert response.status == 201
     assert sim("GET", "/a/c/o").body == body
 
 
 def test_an_upload_larger_than_allowed_is_413(sim):
     size = sim.context.limits.max_file_size + 1
-    answer = sim("PUT", "/a/c/o", {}, Broken(b"", size, AssertionError("was read")))
-    assert (answer.status, answer.body) == (413, b"Your request is too large.")
+    response = sim("PUT", "/a/c/o", {}, Broken(b"", size, AssertionError("was read")))
+    assert (response.status, response.body) == (413, b"Your request is too large.")
 
 
 def test_nodes_without_trailer_support_compute_the_md5(sim):
@@ -181,9 +181,9 @@ def test_nodes_without_trailer_support_compute_the_md5(sim):
 def test_a_node_that_received_other_bytes_than_were_sent_stores_nothing(sim):
     nodes = object_nodes(sim)
     sim.faults.garbles.add(node_port("object", nodes[2]))
-    answer = put(sim, LARGE)
-    assert answer.status == 201
-    assert answer.headers["etag"].strip('"') == md5(LARGE).hexdigest()
+    response = put(sim, LARGE)
+    assert response.status == 201
+    assert response.headers["etag"].strip('"') == md5(LARGE).hexdigest()
     assert sim.holders() == sorted(nodes[:2])
 
 
@@ -252,8 +252,8 @@ def test_an_overtaken_write_gets_the_etag_of_its_own_body(sim, body):
         put(sim, b"newer", {"x-timestamp": "1700000002.00000"})
 
     headers = {"x-timestamp": "1700000001.00000", "content-length": str(len(body))}
-    answer = put(sim, Overtaken(body, overtake), headers)
-    assert (answer.status, answer.headers["etag"]) == (202, md5(body).hexdigest())
+    response = put(sim, Overtaken(body, overtake), headers)
+    assert (response.status, response.headers["etag"]) == (202, md5(body).hexdigest())
     assert sim("GET", "/a/c/o").body == b"newer"
 
 
@@ -263,8 +263,8 @@ def test_an_older_post_is_409(sim):
 
 
 def test_uploads_into_a_missing_container_are_404_without_reading_the_body(sim):
-    answer = sim("PUT", "/a/nope/o", {"content-length": "5"}, Broken(b"", 5, AssertionError("was read")))
-    assert answer.status == 404
+    response = sim("PUT", "/a/nope/o", {"content-length": "5"}, Broken(b"", 5, AssertionError("was read")))
+    assert response.status == 404
 
 
 # --- POST and DELETE ----------------------------------------------------------------------------------
@@ -383,8 +383,8 @@ def test_the_number_of_containers_can_be_limited(make_sim):
     sim = make_sim(max_containers_per_account=1)
     sim("PUT", "/a/c")
     sim.cache.values.clear()
-    answer = sim("PUT", "/a/d")
-    assert (answer.status, answer.body) == (403, b"Reached container limit of 1")
+    response = sim("PUT", "/a/d")
+    assert (response.status, response.body) == (403, b"Reached container limit of 1")
     assert sim("PUT", "/a/c").status == 202
 
 

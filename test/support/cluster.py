@@ -87,11 +87,11 @@ def login(host, user):
     try:
         headers = {"X-Auth-User": user, "X-Auth-Key": KEYS[user]}
         connection.request("GET", "/auth/v1.0", headers=headers)
-        answer = Answer(connection.getresponse())
+        response = Answer(connection.getresponse())
     finally:
         connection.close()
-    assert answer.status == 200, answer
-    return answer.headers["x-auth-token"]
+    assert response.status == 200, response
+    return response.headers["x-auth-token"]
 
 
 class LiveCluster:
@@ -609,8 +609,8 @@ class Hosts:
 
     def names(self, number):
         """Return the names that a host's proxy lists."""
-        answer = self(number, "GET", "c?format=json")
-        return [row["name"] for row in json.loads(answer.body)] if answer.status == 200 else []
+        response = self(number, "GET", "c?format=json")
+        return [row["name"] for row in json.loads(response.body)] if response.status == 200 else []
 
     def files(self, pattern):
         return [path for device in self.plan.device_paths() for path in device.glob(pattern)]

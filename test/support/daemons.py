@@ -112,12 +112,12 @@ class ScriptedNodes:
         port, method, path, headers = request.node.port, request.method, request.path, request.headers
         number = port - 6200
         self.requests.append((number, method, path, dict(headers)))
-        answer = self.answers.get(number, 202)
-        if callable(answer):
-            answer = answer(method, path)
-        if isinstance(answer, TransportError):
-            raise answer
-        return answer if isinstance(answer, BackendResponse) else BackendResponse(answer)
+        response = self.answers.get(number, 202)
+        if callable(response):
+            response = response(method, path)
+        if isinstance(response, TransportError):
+            raise response
+        return response if isinstance(response, BackendResponse) else BackendResponse(response)
 
     @property
     def asked(self):
@@ -367,10 +367,10 @@ class LossyTransport:
         fate = self.lose(port, path, body)
         if fate == "request":
             raise TransportError("lost")
-        answer = send()
+        response = send()
         if fate == "answer":
             raise TransportError("the answer was lost")
-        return answer
+        return response
 
     def request(self, request):
         port, path, body = request.node.port, request.path, request.body
@@ -551,9 +551,9 @@ def put(sim, *names):
 
 def rows(sim, **params):
     query = "&".join(f"{name}={quote(str(value), safe='')}" for name, value in params.items())
-    answer = sim("GET", f"/a/c?format=json&{query}")
-    assert answer.status == 200, answer
-    return [row.get("name") or row["subdir"] for row in json.loads(answer.body)]
+    response = sim("GET", f"/a/c?format=json&{query}")
+    assert response.status == 200, response
+    return [row.get("name") or row["subdir"] for row in json.loads(response.body)]
 
 
 def state(sim):
@@ -569,9 +569,9 @@ def shards(sim):
 def settle(sim, sharders, passes=12, **options):
     """Run passes until no container is being split."""
     for _ in range(passes):
-        told = sharders.run(**options)
+        counters = sharders.run(**options)
         sim.cache.values.clear()
         busy = {"completed_completed", "cleaved_success", "cleaved_failure", "misplaced_attempted"}
-        if not busy & told.keys() and "reported" not in "".join(told):
+        if not busy & counters.keys() and "reported" not in "".join(counters):
             return
-    raise AssertionError(f"not settled after {passes} passes: {told}")
+    raise AssertionError(f"not settled after {passes} passes: {counters}")

@@ -65,8 +65,8 @@ def server_rows(sim, number, container="c"):
     part = ring.partition_of(sim.hasher.digest("a", container))
     port = next(p for p, (kind, n, _) in sim.transport.apps.items() if (kind, n) == ("container", number))
     path = f"/sdb{number}/{part}/a/{container}"
-    reply = sim.transport.request_of(port, "GET", path)
-    return reply.body.decode().split()
+    response = sim.transport.request_of(port, "GET", path)
+    return response.body.decode().split()
 
 
 # --- ages -------------------------------------------------------------------------------------------

@@ -122,4 +122,4 @@ def ask_peer(cases):
 
 if __name__ == "__main__":
     answers = ask_peer([{**case, "verb": "PUT"} for case in make_cases()])
-    STORED.write_text("\n".join(json.dumps(answer) for answer in answers) + "\n")
+    STORED.write_text("\n".join(json.dumps(response) for response in answers) + "\n")

@@ -1,10 +1,10 @@
-"""The fork server: a warm process that starts servers and daemons for tests.
+"""The fork server: a warm process that starts servers, daemons and commands for tests.
 
 ``python -m swift.cli.object_server`` spends a quarter of a second on imports, and a cluster of four nodes has
-eighteen processes. The fork server forks instead: each child is its own session and has its own output,
+eighteen processes. The fork server forks instead: each child is its own session and has its own files,
 arguments and environment, as if it had been started, but for its command line in /proc. It speaks on a Unix
-socket of packets: one packet with what is to begin, its log and the pipe for its exit status; the answer is a
-pid.
+socket of packets: one packet with what is to begin, its standard files and the pipe for its exit status; the
+answer is a pid.
 When the process that began the fork server ends, so do the fork server and all its children.
 """
 
@@ -18,9 +18,6 @@ from select import POLLIN, poll
 from socket import recv_fds
 from socket import socket as Socket
 
-# What is imported below makes these cooperative; the fork server itself has no event loop.
-
-#: The first makes the standard library cooperative for all of them.
 SERVERS = (
     "swift.cli.proxy_server",
     "swift.cli.account_server",
@@ -29,6 +26,8 @@ SERVERS = (
 )
 PACKET_MAX = 1 << 16
 STATUS_BYTES = 4
+#: Standard input, output and error.
+STANDARD_FILES = 3
 
 
 def modules():
@@ -63,45 +62,43 @@ class _Served:
                 os.read(woken, 4096)
                 self._reap()
             if self._connection.fileno() in readable:
-                packet, fds, _flags, _address = recv_fds(self._connection, PACKET_MAX, 2)
+                packet, fds, _flags, _address = recv_fds(self._connection, PACKET_MAX, STANDARD_FILES + 1)
                 if not packet:
                     sys.exit(0)
-                if self._fork(*fds):
+                if self._fork(fds[:STANDARD_FILES], fds[STANDARD_FILES]):
                     signal.set_wakeup_fd(-1)
                     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                     os.close(woken)
                     os.close(waker)
                     return json.loads(packet)
 
-    def _fork(self, log, told):
+    def _fork(self, files, told):
         """Fork; return True in the child."""
         begun, begins = os.pipe()
         pid = os.fork()
         if pid == 0:
             os.close(begun)
-            self._become_child(log, told)
+            self._become_child(files, told)
             os.close(begins)
             return True
         os.close(begins)
         # Whoever asked may signal its group as soon as it knows the pid.
         os.read(begun, 1)
-        for fd in (begun, log):
+        for fd in (begun, *files):
             os.close(fd)
         self._statuses[pid] = told
         self._connection.send(str(pid).encode())
         return False
 
-    def _become_child(self, log, told):
+    def _become_child(self, files, told):
         os.setsid()
         self._die_with_parent()
         self._connection.close()
         for fd in (told, *self._statuses.values()):
             os.close(fd)
-        null = os.open(os.devnull, os.O_RDONLY)
-        for fd, place in ((null, 0), (log, 1), (log, 2)):
+        for place, fd in enumerate(files):
             os.dup2(fd, place)
-        os.close(null)
-        os.close(log)
+            os.close(fd)
 
     def _reap(self):
         while self._statuses:
@@ -121,10 +118,10 @@ def _run(wanted):
     os.environ.update(wanted["environ"])
     os.chdir(wanted["cwd"])
     module = importlib.import_module(wanted["module"])
-    sys.argv = [module.__file__, *wanted["args"]]
+    sys.argv = [wanted["program"] or module.__file__, *wanted["args"]]
     # A server that reloads starts itself again.
     sys.orig_argv[:] = [sys.executable, "-m", wanted["module"], *wanted["args"]]
-    return module.main()
+    return getattr(module, wanted["function"])()
 
 
 if __name__ == "__main__":

@@ -214,6 +214,12 @@ class World:
             output.seek(0)
             return output.read(), done.returncode
 
+    def must(self, address, script):
+        """Run a script on a host; return its output, fail unless it succeeds."""
+        output, status = self.run(address, script)
+        assert status == 0, output
+        return output
+
     def paste(self, page, until=None):
         """Run the blocks of a page of ``doc``; all of them, or those above a heading."""
         started_s = time.monotonic()
@@ -236,10 +242,10 @@ class World:
                 targets = self._targets(block.words)
                 with ThreadPoolExecutor(1 if block.words == ONE_BY_ONE else None) as pool:
                     done = list(pool.map(lambda address, text=block.text: self.run(address, text), targets))
-                for address, (told, status) in zip(targets, done, strict=True):
-                    output += told
+                for address, (printed, status) in zip(targets, done, strict=True):
+                    output += printed
                     if status:
-                        raise PageError(f"{where} on {address} ended with {status}:\n{block.text}\n{told}")
+                        raise PageError(f"{where} on {address} ended with {status}:\n{block.text}\n{printed}")
                 self.times[where] = round(time.monotonic() - began_s, 1)
             elif block.language == "output" and (line := missing_line(block.text, output)):
                 raise PageError(f"{where}: the output lacks {line!r}:\n{output}")

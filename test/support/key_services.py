@@ -78,8 +78,8 @@ class Barbican:
             json.dumps(body).encode(),
             {"X-Auth-Token": TOKEN, "Content-Type": "application/json"},
         )
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            return json.loads(answer.read())["secret_ref"].rpartition("/")[2]
+        with urllib.request.urlopen(request, timeout=30) as response:
+            return json.loads(response.read())["secret_ref"].rpartition("/")[2]
 
     def close(self):
         self.process.stdin.close()

@@ -152,4 +152,4 @@ def ask_peer(cases):
 
 
 if __name__ == "__main__":
-    ANSWERS.write_text("\n".join(json.dumps(answer) for answer in ask_peer(make_cases())) + "\n")
+    ANSWERS.write_text("\n".join(json.dumps(response) for response in ask_peer(make_cases())) + "\n")

@@ -164,8 +164,8 @@ class Monitoring:
         """Return the data of a response of Prometheus's API."""
         url = f"{self.url}/api/v1/{path}?{urllib.parse.urlencode(query)}"
         try:
-            with urllib.request.urlopen(url, timeout=30) as answer:
-                return json.load(answer)["data"]
+            with urllib.request.urlopen(url, timeout=30) as response:
+                return json.load(response)["data"]
         except urllib.error.HTTPError as error:
             raise AssertionError(f"{query}: {error.read().decode()}") from error
 

@@ -96,8 +96,8 @@ class Listing:
 
     def rows(self, policy):
         """Return name → ETag and size."""
-        answer = self.ask("GET", "format=json", x_backend_storage_policy_index=str(policy.index))
-        return {row["name"]: (row["hash"], row["bytes"]) for row in json.loads(answer.read_body() or b"[]")}
+        response = self.ask("GET", "format=json", x_backend_storage_policy_index=str(policy.index))
+        return {row["name"]: (row["hash"], row["bytes"]) for row in json.loads(response.read_body() or b"[]")}
 
     def stop(self):
         self.server.stop(grace_s=0.0)
@@ -179,8 +179,8 @@ class ObjectCluster:
         version = Version(f"{name} {self.tick} ".encode() * self.rng.choice((1, 1, 100)), delete_at)
         headers = {} if delete_at is None else {"x_delete_at": str(delete_at)}
         put = self._put_archives if policy.is_ec else self._put_copies
-        done, heard = put(policy, name, part, targets, version.body, headers)
-        self._judge(name, version, done, policy, heard)
+        done, received = put(policy, name, part, targets, version.body, headers)
+        self._judge(name, version, done, policy, received)
 
     def _put_copies(self, policy, name, part, targets, body, headers):
         statuses = [
@@ -398,20 +398,23 @@ class ObjectCluster:
         """Return the object that all primaries have; None when none has it; fail if they differ."""
         part, primaries = self.primaries(policy, name)
         path, index = f"/{part}/a/c/{name}", str(policy.index)
-        answers = [self.nodes[n].ask("GET", path, x_backend_storage_policy_index=index) for n in primaries]
-        statuses = {answer.status for answer in answers}
-        assert statuses in ({200}, {404}), (name, [answer.status for answer in answers])
+        responses = [self.nodes[n].ask("GET", path, x_backend_storage_policy_index=index) for n in primaries]
+        statuses = {response.status for response in responses}
+        assert statuses in ({200}, {404}), (name, [response.status for response in responses])
         for number in set(range(NODES)) - set(primaries):
             assert not self.nodes[number].has_partition(part, policy), (name, "is left on", number)
         if statuses == {404}:
             return None
-        colours = {answer.headers.get("x-object-meta-colour") for answer in answers}
+        colours = {response.headers.get("x-object-meta-colour") for response in responses}
         assert len(colours) == 1, (name, colours)
         if not policy.is_ec:
-            assert len({answer.content for answer in answers}) == 1, name
-            return answers[0].content, *colours
-        body = self._decoded(answers)
-        assert [answer.content for answer in answers] == archives(body), (name, "has an archive too few")
+            assert len({response.content for response in responses}) == 1, name
+            return responses[0].content, *colours
+        body = self._decoded(responses)
+        assert [response.content for response in responses] == archives(body), (
+            name,
+            "has an archive too few",
+        )
         return body, *colours
 
     def _decoded(self, answers):
@@ -420,6 +423,6 @@ class ObjectCluster:
         length = len(CODEC.encode(b"x" * 1000)[0])
         body = b""
         for n in range(segments):
-            pieces = [answer.content[n * length : (n + 1) * length] for answer in answers]
+            pieces = [response.content[n * length : (n + 1) * length] for response in answers]
             body += CODEC.decode(pieces)
         return body

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from swift.ring.builder import RingBuilder
-from test.support.processes import free_ports
+from test.support.processes import FORK_SERVER, free_ports
 
 # --- peer -------------------------------------------------------------------------------------------
 
@@ -135,16 +135,10 @@ def command(name):
 
 
 def run(name, *words, input=None, timeout_s=120, env=None):
-    """Run one of our commands to its end and return the completed process."""
-    return subprocess.run(
-        [*command(name), *map(str, words)],
-        input=input,
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-        check=False,
-        env={**os.environ, **(env or {})},
-    )
+    """Run one of our commands to its end, from a warm process, and return the completed process."""
+    (program,) = command(name)
+    environ = {**os.environ, **(env or {})}
+    return FORK_SERVER.run(program, [*map(str, words)], input=input, timeout_s=timeout_s, environ=environ)
 
 
 def make_rings(

@@ -9,10 +9,11 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from swift.aio.supervisor import ProgramStarter
-from test.support.fork_server import PACKET_MAX, STATUS_BYTES, modules
+from test.support.fork_server import PACKET_MAX, STANDARD_FILES, STATUS_BYTES, modules
 
 # --- ports ------------------------------------------------------------------------------------------
 
@@ -97,7 +98,7 @@ def _is_free(port):
 
 # --- fork server ----------------------------------------------------------------------------------------
 
-# Beginning servers and daemons of tests in a warm process, the fork server (``test.support.fork_server``).
+# Beginning servers, daemons and commands of tests in a warm process (``test.support.fork_server``).
 
 
 class ForkedProcess:
@@ -142,11 +143,41 @@ class ForkServer:
         self._process = None
 
     def begin(self, module, args, log):
+        """Start a server or daemon, whose output is a log."""
+        with open(os.devnull, "rb") as null:
+            return self._begin((null, log, log), module=module, function="main", program=None, args=args)
+
+    def run(self, program, words, *, input, timeout_s, environ):
+        """Run one of our commands to its end and return the completed process."""
+        name = Path(program).name
+        with contextlib.ExitStack() as opened:
+            files = [opened.enter_context(tempfile.TemporaryFile("w+")) for _ in range(STANDARD_FILES)]
+            files[0].write(input or "")
+            files[0].seek(0)
+            started = self._begin(
+                files,
+                module="swift.entry",
+                function=name.replace("-", "_"),
+                program=program,
+                args=words,
+                environ=environ,
+            )
+            try:
+                status = started.wait(timeout_s)
+            except subprocess.TimeoutExpired:
+                os.killpg(started.pid, signal.SIGKILL)
+                raise
+            for file in files:
+                file.seek(0)
+            _input, out, err = (file.read() for file in files)
+        return subprocess.CompletedProcess([program, *words], status, out, err)
+
+    def _begin(self, files, **wanted):
         if self._socket is None:
             self._start()
         status, told = os.pipe()
-        wanted = {"module": module, "args": list(args), "cwd": os.getcwd(), "environ": dict(os.environ)}
-        socket.send_fds(self._socket, [json.dumps(wanted).encode()], [log.fileno(), told])
+        packet = json.dumps({"cwd": os.getcwd(), "environ": dict(os.environ), **wanted}).encode()
+        socket.send_fds(self._socket, [packet], [*(file.fileno() for file in files), told])
         os.close(told)
         answer = self._socket.recv(PACKET_MAX)
         assert answer, "the fork server has ended"

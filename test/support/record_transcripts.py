@@ -48,7 +48,7 @@ def main(name="api-answers", out=None):
             cases.send(asker)
         finally:
             peer.stop()
-    lines = ",\n".join(json.dumps(answer, ensure_ascii=True) for answer in asker.answers)
+    lines = ",\n".join(json.dumps(response, ensure_ascii=True) for response in asker.answers)
     Path(out or KEPT / f"{name}.json").write_text(f"[\n{lines}\n]\n")
     print(f"{len(asker.answers)} answers")
 

@@ -191,14 +191,14 @@ class S3Cluster:
 
     def names(self, container):
         """Return the names in a container; none if it does not exist."""
-        answer = self.sim("GET", f"/AUTH_test/{container}?format=json")
-        return [row["name"] for row in json.loads(answer.body)] if answer.status == 200 else []
+        response = self.sim("GET", f"/AUTH_test/{container}?format=json")
+        return [row["name"] for row in json.loads(response.body)] if response.status == 200 else []
 
     def versioning(self, bucket, status):
         """Set versioning to Enabled or Suspended."""
         document = f"<VersioningConfiguration><Status>{status}</Status></VersioningConfiguration>"
-        answer = self("PUT", f"/{bucket}?versioning", {}, document.encode())
-        assert answer.status == 200, answer
+        response = self("PUT", f"/{bucket}?versioning", {}, document.encode())
+        assert response.status == 200, response
 
 
 def interfere_before(s3, method, path, do):
@@ -217,10 +217,10 @@ class Multipart:
 
     def __init__(self, s3, path="/bucket/key", headers=None):
         self.s3, self.path = s3, path
-        answer = s3("POST", f"{path}?uploads", headers)
-        assert answer.status == 200, answer
-        self.begun = answer
-        [self.id] = answer.texts("UploadId")
+        response = s3("POST", f"{path}?uploads", headers)
+        assert response.status == 200, response
+        self.begun = response
+        [self.id] = response.texts("UploadId")
 
     def part(self, number, body, headers=None):
         """Upload one part."""
@@ -297,8 +297,8 @@ class LifecycleFixture:
         self.client.put(registry_path("a", "b"), b"")
 
     def put(self, name, body=b"x", **headers):
-        answer = self.client.put(BUCKET._replace(obj=name), body, headers)
-        return answer.get("x-object-version-id")
+        response = self.client.put(BUCKET._replace(obj=name), body, headers)
+        return response.get("x-object-version-id")
 
     def put_large(self, name, parts=("1", "2"), upload="up"):
         self.client.create(SEGMENTS)

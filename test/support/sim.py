@@ -400,10 +400,10 @@ class MemoryTransport:
             upload.put(bytes([body[0] ^ 1, *body[1:]]) if port in self.faults.garbles else body)
             if length is None:
                 upload.put(None)
-        heard = dict(headers)
+        received = dict(headers)
         if port in self.faults.takes_no_footers | self.faults.believes_no_md5:
-            heard.pop(etagtrailer.OFFER, None)
-        request = Request(method, raw_path, heard, upload, query=query)
+            received.pop(etagtrailer.OFFER, None)
+        request = Request(method, raw_path, received, upload, query=query)
         request.expects_continue = "expect" in headers
         made = _Exchange(
             self, number, port, app, request, upload, finished=int(bool(body) and length is None)
@@ -425,8 +425,8 @@ class MemoryTransport:
 
     def request(self, request):
         headers = {**request.headers, "content-length": str(len(request.body))}
-        answer = self.stream(replace(request, headers=headers)).response()
-        return BackendResponse(answer.status, answer.headers, b"".join(answer.stream), answer.reason)
+        response = self.stream(replace(request, headers=headers)).response()
+        return BackendResponse(response.status, response.headers, b"".join(response.stream), response.reason)
 
 
 class Answer:
@@ -510,7 +510,7 @@ class SimCluster:
 
     def _add_node(self, n):
         devices = self.root / f"node{n}"
-        (devices / f"sdb{n}").mkdir(parents=True)
+        (devices / f"sdb{n}").mkdir(parents=True, exist_ok=True)
         context = BackendContext(
             devices=Devices(str(devices), mount_check=False),
             hasher=self.hasher,

@@ -6,7 +6,6 @@ import json
 import socket
 import ssl
 import subprocess
-import sys
 import threading
 import time
 from base64 import b64encode, urlsafe_b64decode
@@ -17,7 +16,7 @@ from swift import green
 from swift.cluster.transport import BackendResponse, TransportError
 from swift.wire.chunked import ChunkDecoder
 from swift.wire.http1 import parse_response_head
-from test.support.peer import SWIFT_CONF, make_rings
+from test.support.peer import SWIFT_CONF, make_rings, run
 
 
 def make_certificate(folder, name):
@@ -45,13 +44,13 @@ class StubServers:
     def request(self, request):
         port, method, path = request.node.port, request.method, request.path
         self.asked.append((port, method, path))
-        answer = self.said.get((port, path), self.said.get(path, BackendResponse(404, reason="Not Found")))
-        if isinstance(answer, TransportError):
-            raise answer
+        response = self.said.get((port, path), self.said.get(path, BackendResponse(404, reason="Not Found")))
+        if isinstance(response, TransportError):
+            raise response
         return (
-            answer
-            if isinstance(answer, BackendResponse)
-            else BackendResponse(200, body=json.dumps(answer).encode())
+            response
+            if isinstance(response, BackendResponse)
+            else BackendResponse(200, body=json.dumps(response).encode())
         )
 
 
@@ -94,9 +93,9 @@ class _DispersionHandler(BaseHTTPRequestHandler):
             self.answer(self.server.has(self.path), b"")
             return
         self.server.asked.append((self.command, self.path, body))
-        for start, answers in self.server.answers.items():
-            if f"{self.command} {self.path}".startswith(start) and answers:
-                self.answer(*answers.pop(0))
+        for start, responses in self.server.answers.items():
+            if f"{self.command} {self.path}".startswith(start) and responses:
+                self.answer(*responses.pop(0))
                 return
         self.answer(200 if self.command == "GET" else 201, b"[]" if self.command == "GET" else b"")
 
@@ -123,14 +122,7 @@ class DispersionFixture:
         options = {"swift_dir": self.root, "auth_url": f"{self.server.url}/auth", "retries": 0, **options}
         lines = [f"{name} = {value}\n" for name, value in options.items()]
         (self.root / "d.conf").write_text("[dispersion]\ndispersion_coverage = 50\n" + "".join(lines))
-        command = [
-            sys.executable,
-            "-m",
-            f"swift.cli.dispersion_{self.tool}",
-            str(self.root / "d.conf"),
-            *words,
-        ]
-        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        return run(f"swift-dispersion-{self.tool}", self.root / "d.conf", *words)
 
     def put(self, start=""):
         return [path for method, path, _ in self.server.asked if method == "PUT" and path.startswith(start)]

@@ -100,17 +100,17 @@ class NumberingAsker(Asker):
     def __call__(self, *words, **options):
         """Send a case; timestamps in request and response become numbers."""
         told = super().__call__(*words, **options)
-        answer = self.answers[-1]
-        answer["headers"].pop("x-copied-from-last-modified", None)
-        answer["body"] = self._MODIFIED.sub(r"\1 *", answer["body"])
-        etag = answer["headers"].get("x-manifest-etag")
+        response = self.answers[-1]
+        response["headers"].pop("x-copied-from-last-modified", None)
+        response["body"] = self._MODIFIED.sub(r"\1 *", response["body"])
+        etag = response["headers"].get("x-manifest-etag")
         if etag:
             self._manifests.setdefault(etag, f"<manifest {len(self._manifests)}>")
-        answer["request"] = self._numbered(answer["request"])
-        headers = answer["headers"]
+        response["request"] = self._numbered(response["request"])
+        headers = response["headers"]
         for name in sorted(headers):
             headers[name] = self._numbered(headers[name])
-        answer["body"] = self._numbered(answer["body"])
+        response["body"] = self._numbered(response["body"])
         return told
 
     def _numbered(self, text):
@@ -130,7 +130,7 @@ class Renaming:
 
     def same(self, ours, theirs):
         """Return True if two responses are equal under the mapping, which new numbers extend."""
-        ours, theirs = (json.dumps(answer, sort_keys=True) for answer in (ours, theirs))
+        ours, theirs = (json.dumps(response, sort_keys=True) for response in (ours, theirs))
         if self._NUMBER.split(ours) != self._NUMBER.split(theirs):
             return False
         pairs = list(zip(self._NUMBER.findall(ours), self._NUMBER.findall(theirs), strict=True))

@@ -21,12 +21,12 @@ def prometheus():
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
             values = [[time.time() - 10 * number, str(number)] for number in range(5, 0, -1)]
-            answer = {"data": {"result": [{"metric": {"device": "sdb"}, "values": values}]}}
+            response = {"data": {"result": [{"metric": {"device": "sdb"}, "values": values}]}}
             if self.path.startswith("/api/v1/label/"):
-                answer = {"data": ["10.0.0.1:18080", "proxy-2"]}
+                response = {"data": ["10.0.0.1:18080", "proxy-2"]}
             self.send_response(200)
             self.end_headers()
-            self.wfile.write(json.dumps(answer).encode())
+            self.wfile.write(json.dumps(response).encode())
 
         def log_message(self, *_words):
             pass

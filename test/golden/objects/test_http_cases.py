@@ -57,7 +57,7 @@ def test_the_recorded_conversation_is_answered_alike(tmp_path):
     app = make_app(tmp_path)
     different = []
     for number, case in enumerate(CASES):
-        wanted = case["response"]
+        expected = case["response"]
         if case["request"]["method"] == "SSYNC":
             continue
         response = app.handle(request_of(case["request"]))
@@ -65,7 +65,7 @@ def test_the_recorded_conversation_is_answered_alike(tmp_path):
         headers = dict(response.headers)
         if case["request"]["method"] != "HEAD":
             headers.setdefault("content-length", str(len(body)))
-        wanted_headers = {name.lower(): value for name, value in wanted["headers"]}
+        wanted_headers = {name.lower(): value for name, value in expected["headers"]}
         if case["request"]["method"] == "OPTIONS":
             headers.setdefault("content-type", wanted_headers["content-type"])
         multipart = "multipart/byteranges" in headers["content-type"]
@@ -84,7 +84,7 @@ def test_the_recorded_conversation_is_answered_alike(tmp_path):
             headers.pop("allow", None)
         shape = {"multipart": multipart, "has_body": bool(text)}
         ours = (response.status, comparable(headers, **shape), text)
-        theirs = (wanted["status"], comparable(wanted_headers, **shape), wanted["body"])
+        theirs = (expected["status"], comparable(wanted_headers, **shape), expected["body"])
         if ours != theirs:
             different.append((number, case["note"], ours, theirs))
     for entry in different:

@@ -60,8 +60,8 @@ def test_every_file_s_metadata_decodes_as_recorded(tree):
     root, description = tree
     decoded = {path: facts["decoded"] for path, facts in description["files"].items() if "decoded" in facts}
     assert decoded
-    for path, wanted in decoded.items():
-        assert read_metadata(Disk(), str(root / path)) == wanted, path
+    for path, expected in decoded.items():
+        assert read_metadata(Disk(), str(root / path)) == expected, path
 
 
 def test_python_3_metadata_re_encodes_to_the_same_bytes(tree):
@@ -95,8 +95,8 @@ def test_replicate_answers_the_recorded_hashes_of_a_replicated_partition(tmp_pat
     app = make_app(tmp_path)
     response = app.handle(Request("REPLICATE", "/sda/8"))
     assert pickle.loads(response.read_body()) == description["suffix_hashes"]
-    wanted = bytes.fromhex(description["replicate_response_body_hex"])
-    assert pickle.loads(wanted) == description["suffix_hashes"]
+    expected = bytes.fromhex(description["replicate_response_body_hex"])
+    assert pickle.loads(expected) == description["suffix_hashes"]
     assert pickle.loads((tmp_path / "sda/objects/8/hashes.pkl").read_bytes())["valid"] is True
 
 
@@ -118,13 +118,13 @@ def test_replicate_answers_the_recorded_hashes_of_every_fragment_device(tmp_path
 
 def _same_head(app, path, headers, recorded):
     response = app.handle(Request("HEAD", path, headers))
-    wanted = {name.lower(): value for name, value in recorded["headers"]}
+    expected = {name.lower(): value for name, value in recorded["headers"]}
     assert response.status == recorded["status"], path
     ours = dict(response.headers)
-    if "x-backend-fragments" in wanted:
-        fragments = wanted.pop("x-backend-fragments")
+    if "x-backend-fragments" in expected:
+        fragments = expected.pop("x-backend-fragments")
         assert json.loads(ours.pop("x-backend-fragments")) == json.loads(fragments)
-    assert ours == wanted, path
+    assert ours == expected, path
 
 
 def test_every_replicated_object_has_the_recorded_headers(tmp_path):

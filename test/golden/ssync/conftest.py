@@ -82,3 +82,12 @@ def make_receiver(tmp_path):
 @pytest.fixture
 def receiver(make_receiver):
     return make_receiver()
+
+
+@pytest.fixture
+def prepared(receiver):
+    """The recording's receiver had one object already, and one with older metadata."""
+    receiver.ask("PUT", "/sdb/8/AUTH_test/c/obj149", "5000000013.00000", b"same")
+    receiver.ask("PUT", "/sdb/8/AUTH_test/c/obj118", "5000000010.00000", b"older meta")
+    receiver.ask("POST", "/sdb/8/AUTH_test/c/obj118", "5000000011.00000", **{"x-object-meta-which": "older"})
+    return receiver

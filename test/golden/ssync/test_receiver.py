@@ -30,41 +30,32 @@ def timeless(data):
 
 def read_as_much(wire, wanted):
     """An answer without its date, read until it is as long as the wanted one."""
-    answer = b""
-    while len(timeless(answer)) < len(wanted):
+    response = b""
+    while len(timeless(response)) < len(wanted):
         piece = wire.recv()
         if not piece:
             break
-        answer += piece
-    return timeless(answer)
+        response += piece
+    return timeless(response)
 
 
 def converse(receiver, recorded):
     """Send the sender's bursts; the answers and the recorded answers, each after its burst."""
-    wire, got, wanted = receiver.wire(), [], []
+    wire, got, expected = receiver.wire(), [], []
     for direction, data in recorded:
         if direction == "S->R":
             wire.send(data)
             continue
-        wanted.append(timeless(data))
-        got.append(read_as_much(wire, wanted[-1]))
+        expected.append(timeless(data))
+        got.append(read_as_much(wire, expected[-1]))
     assert not wire.has_input(0.05)
     wire.close()
-    return got, wanted
-
-
-@pytest.fixture
-def prepared(receiver):
-    """The recording's receiver had one object already, and one with older metadata."""
-    receiver.ask("PUT", "/sdb/8/AUTH_test/c/obj149", "5000000013.00000", b"same")
-    receiver.ask("PUT", "/sdb/8/AUTH_test/c/obj118", "5000000010.00000", b"older meta")
-    receiver.ask("POST", "/sdb/8/AUTH_test/c/obj118", "5000000011.00000", **{"x-object-meta-which": "older"})
-    return receiver
+    return got, expected
 
 
 def test_a_conversation_about_replicated_objects_is_answered_as_recorded(prepared):
-    got, wanted = converse(prepared, bursts("ssync-replicated.jsonl"))
-    assert got == wanted
+    got, expected = converse(prepared, bursts("ssync-replicated.jsonl"))
+    assert got == expected
     assert sorted(path.rsplit("/", 1)[1] for path in prepared.files()) == [
         "5000000000.00000.data",
         "5000000001.00000.data",
@@ -79,18 +70,18 @@ def test_a_conversation_about_replicated_objects_is_answered_as_recorded(prepare
         "5000000013.00000.data",
         "5000000014.00000.data",
     ]
-    answer = prepared.ask("GET", "/sdb/8/AUTH_test/c/obj57", "5000000200.00000")
-    assert answer.read_body() == b"with ctype"
-    assert answer.headers["content-type"] == "image/png"
-    assert answer.headers["x-object-meta-color"] == "green"
+    response = prepared.ask("GET", "/sdb/8/AUTH_test/c/obj57", "5000000200.00000")
+    assert response.read_body() == b"with ctype"
+    assert response.headers["content-type"] == "image/png"
+    assert response.headers["x-object-meta-color"] == "green"
 
 
 def test_the_second_time_nothing_is_wanted(prepared):
     recorded = bursts("ssync-replicated.jsonl")
     converse(prepared, recorded)
     nothing = b"17\r\n:MISSING_CHECK: START\r\n\r\n2\r\n\r\n\r\n15\r\n:MISSING_CHECK: END\r\n\r\n"
-    got, wanted = converse(prepared, [*recorded[:3], ("R->S", nothing)])
-    assert got == wanted
+    got, expected = converse(prepared, [*recorded[:3], ("R->S", nothing)])
+    assert got == expected
 
 
 def test_archives_arrive_uncommitted_as_they_are_and_those_here_are_committed_when_the_other_is(receiver):
@@ -103,8 +94,8 @@ def test_archives_arrive_uncommitted_as_they_are_and_those_here_are_committed_wh
     for name, at in (("nd10", "5000000031.00000"), ("nd29", "5000000032.00000")):
         path = f"/ec7/8/AUTH_test/c/{name}"
         assert receiver.ask("PUT", path, at, b"archive", **headers).status == 201
-    got, wanted = converse(receiver, bursts("ssync-ec-revert.jsonl"))
-    assert got == wanted
+    got, expected = converse(receiver, bursts("ssync-ec-revert.jsonl"))
+    assert got == expected
     assert sorted(path.rsplit("/", 1)[1] for path in receiver.files()) == [
         "5000000030.00000#5.data",
         "5000000031.00000#5#d.data",
@@ -122,12 +113,12 @@ def test_violations_and_limits_are_answered_as_recorded(make_receiver, case):
         wire = receiver.wire()
         for step in case["steps"]:
             wire.send(step["send"].encode("latin-1"))
-            wanted = recorded_answer(step["recv"], receiver)
-            answer = read_as_much(wire, wanted)
-            if case["case"] in FREE_TEXT and b":ERROR: " in wanted:
-                assert _ERROR.findall(answer) == _ERROR.findall(wanted)
+            expected = recorded_answer(step["recv"], receiver)
+            response = read_as_much(wire, expected)
+            if case["case"] in FREE_TEXT and b":ERROR: " in expected:
+                assert _ERROR.findall(response) == _ERROR.findall(expected)
             else:
-                assert answer == wanted
+                assert response == expected
             if step["eof"]:
                 assert wire.rest() == b""
         wire.close()
@@ -164,9 +155,9 @@ def test_rebuilt_archives_pushed_to_an_empty_node_are_durable_there(receiver):
         burst for number in (5, 7, 9, 11) for burst in bursts("ssync-ec-sync.jsonl", connection=number)
     ]
     asked = [burst for burst in records if burst[1].startswith(b"GET ")]
-    replies = [burst for burst in records if burst[1].startswith(b"HTTP/1.1 200") and burst != records[1]]
-    got, wanted = converse(receiver, [b for b in records if b not in asked and b not in replies])
-    assert got == wanted
+    responses = [burst for burst in records if burst[1].startswith(b"HTTP/1.1 200") and burst != records[1]]
+    got, expected = converse(receiver, [b for b in records if b not in asked and b not in responses])
+    assert got == expected
     arrived = [path for path in receiver.files() if path.endswith("#3#d.data")]
     assert len(arrived) == 3
     for name in arrived:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from functools import partial
 
-import pytest
-
 from swift.cluster.transport import BackendResponse
 from swift.http.body import InMemoryBody
 from swift.obj.ssync.sender import Sender, SenderTimes, SsyncJob
@@ -73,8 +71,8 @@ def told(stream):
 
 
 def push(receiver, recorded, policy, **more):
-    answers = b"".join(payload(data) for direction, data in recorded if direction == "R->S")
-    transport = Recorded(answers)
+    responses = b"".join(payload(data) for direction, data in recorded if direction == "R->S")
+    transport = Recorded(responses)
     context = receiver.context
     sender = Sender(
         transport,
@@ -91,21 +89,12 @@ def push(receiver, recorded, policy, **more):
     return transport
 
 
-@pytest.fixture
-def prepared(receiver):
-    """What the recording's sender had: the receiver's objects before, and what the conversation brought."""
-    receiver.ask("PUT", "/sdb/8/AUTH_test/c/obj149", "5000000013.00000", b"same")
-    receiver.ask("PUT", "/sdb/8/AUTH_test/c/obj118", "5000000010.00000", b"older meta")
-    receiver.ask("POST", "/sdb/8/AUTH_test/c/obj118", "5000000011.00000", **{"x-object-meta-which": "older"})
-    return receiver
-
-
 def test_objects_of_all_kinds_are_offered_and_sent_as_recorded(prepared):
     recorded = bursts("ssync-replicated.jsonl")
     converse(prepared, recorded)
     transport = push(prepared, recorded, GOLD, device="sdb")
-    wanted = b"".join(payload(data) for direction, data in recorded if direction == "S->R")
-    assert told(transport.said) == told(wanted)
+    expected = b"".join(payload(data) for direction, data in recorded if direction == "S->R")
+    assert told(transport.said) == told(expected)
     method, path, headers = transport.head
     assert (method, path) == ("SSYNC", "/sdb/8")
     assert headers["x-backend-storage-policy-index"] == "0"
@@ -113,7 +102,7 @@ def test_objects_of_all_kinds_are_offered_and_sent_as_recorded(prepared):
 
 def test_archives_that_nobody_committed_are_told_and_sent_as_such(receiver):
     recorded = bursts("ssync-ec-revert.jsonl")
-    wanted = b"".join(payload(data) for direction, data in recorded if direction == "S->R")
+    expected = b"".join(payload(data) for direction, data in recorded if direction == "S->R")
     # Afterwards the receiver has what the sender had, one of them committed.
     headers = {
         "x-backend-storage-policy-index": "1",
@@ -123,7 +112,7 @@ def test_archives_that_nobody_committed_are_told_and_sent_as_such(receiver):
     for name, at in (("nd10", "5000000031.00000"), ("nd29", "5000000032.00000")):
         assert receiver.ask("PUT", f"/ec7/8/AUTH_test/c/{name}", at, b"archive", **headers).status == 201
     converse(receiver, recorded)
-    lines, changes = told(wanted)
+    lines, changes = told(expected)
     index = int(re.search(rb"(?i)frag-index: (\d+)", recorded[0][1])[1])
     transport = push(receiver, recorded, EC42, device="ec7", fragment=index, target=index, uncommitted=True)
     assert told(transport.said) == (lines, changes)

@@ -58,10 +58,10 @@ def test_a_load_that_deletes_ends_with_what_was_written(pair):
 
 def test_a_peer_that_cannot_be_installed_is_one_sentence(tmp_path):
     (tmp_path / "venv").write_text("in the way")
-    said = []
+    messages = []
     with pytest.raises(ConfigError, match="failed"):
-        install_peer(tmp_path / "venv", said.append)
-    assert len(said) == 1
+        install_peer(tmp_path / "venv", messages.append)
+    assert len(messages) == 1
 
 
 def test_a_process_that_has_ended_has_used_nothing():

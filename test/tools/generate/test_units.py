@@ -100,13 +100,13 @@ def test_no_severity_of_the_health_fails_the_unit_of_its_history():
 @pytest.mark.process
 @needs_systemd
 @pytest.mark.parametrize(
-    ("good", "bad", "said"),
+    ("good", "bad", "message"),
     [
         ("LockPersonality=", "LockPersonalities=", "Unknown key"),
         ("KillMode=mixed", "KillMode=some", "Failed to parse kill mode"),
         (f"ExecStart={BIN}/swift", "ExecStart=/nowhere/swift", "is not executable"),
     ],
 )
-def test_a_mistake_in_a_unit_is_found(tmp_path, good, bad, said):
+def test_a_mistake_in_a_unit_is_found(tmp_path, good, bad, message):
     output, _code, _names = verify(tmp_path, our_units(tmp_path), lambda text: text.replace(good, bad))
-    assert said in output
+    assert message in output

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from importlib.metadata import distribution
 
 import pytest
@@ -13,24 +11,10 @@ from swift import DISTRIBUTION
 from swift.config.declared import daemons
 from swift.entry import commands
 from swift.runtime.service.services import MAIN_SERVERS
+from test.support.peer import run
 
 #: Run on the configuration of a server or daemon, which they must have.
 CONFIGURED = [f"swift-{name}" for name in (*MAIN_SERVERS, *daemons())]
-
-
-def run(command, *words):
-    """As the console script of the command does."""
-    function = command.replace("-", "_")
-    script = (
-        f"import sys; from swift.entry import {function} as main; sys.argv[0] = {command!r}; sys.exit(main())"
-    )
-    return subprocess.run(
-        [sys.executable, "-c", script, *words],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
 
 
 @pytest.mark.parametrize("command", commands())

@@ -1,73 +1,60 @@
-"""swift-container-deleter: objects get tasks in the expirer's queue, and what went wrong is told.
-
-In a process of its own: the command makes the standard library cooperative.
-"""
+"""swift-container-deleter: objects get tasks in the expirer's queue, and errors are reported."""
 
 import json
-import subprocess
-import sys
+from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 
-from test.support.peer import SWIFT_CONF
-
-SCRIPT = """
-import json, sys
-from contextlib import contextmanager
-from types import SimpleNamespace
-from swift.cli import container_deleter
 from swift.base.entity import EntityPath
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import Timestamp
+from swift.cli import container_deleter
 from swift.gateway.internal_client import UnexpectedResponse
+from test.support.peer import SWIFT_CONF, run
 
-given = json.loads(sys.stdin.read())
-container_deleter.BATCH = given["batch"]
-there, asked, created, said = set(given["there"]), [], [], []
 
 class Client:
+    """An internal client whose container has ``names``; queues exist once they are created."""
+
+    def __init__(self, names, there, fail_at):
+        self.names, self.there, self.fail_at = names, set(there), fail_at
+        self.asked, self.created, self.said = [], [], []
+
     def objects(self, account, container, **limits):
         assert (account, container) == ("AUTH_a", "c")
-        said.append(limits)
-        return ({"name": name} for name in given["names"])
+        self.said.append(limits)
+        return ({"name": name} for name in self.names)
 
     @contextmanager
     def request(self, method, path, headers, content, *, accept=(2,)):
         rows = json.loads(content)
-        asked.append((method, path.container, [row["name"] for row in rows], sorted(headers.items())))
-        if given["fail_at"] and len(asked) >= given["fail_at"]:
+        self.asked.append((method, path.container, [row["name"] for row in rows], sorted(headers.items())))
+        if self.fail_at and len(self.asked) >= self.fail_at:
             raise UnexpectedResponse(method, path, 503, "no")
-        yield SimpleNamespace(is_success=path.container in there)
+        yield SimpleNamespace(is_success=path.container in self.there)
 
     def create(self, path):
-        created.append(path.container)
-        there.add(path.container)
-
-def say(text):
-    said.append(text)
-
-try:
-    result = container_deleter.enqueue_listing(
-        Client(),
-        PathHasher(b"", b"s"),
-        EntityPath("AUTH_a", "c"),
-        Timestamp("1795000000.00000"),
-        say=say,
-        prefix="p",
-    )
-except UnexpectedResponse as error:
-    result = str(error)
-print(json.dumps([result, asked, created, said]))
-"""
+        self.created.append(path.container)
+        self.there.add(path.container)
 
 
 def delete(names, *, there=(), batch=1000, fail_at=0):
-    given = {"names": names, "there": list(there), "batch": batch, "fail_at": fail_at}
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], input=json.dumps(given), capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    client = Client(names, there, fail_at)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(container_deleter, "BATCH", batch)
+        try:
+            result = container_deleter.enqueue_listing(
+                client,
+                PathHasher(b"", b"s"),
+                EntityPath("AUTH_a", "c"),
+                Timestamp("1795000000.00000"),
+                say=client.said.append,
+                prefix="p",
+            )
+        except UnexpectedResponse as error:
+            result = str(error)
+    return result, client.asked, client.created, client.said
 
 
 def test_every_object_has_one_task_with_the_time_of_the_order():
@@ -86,7 +73,7 @@ def test_a_queue_that_is_not_there_is_made_and_asked_again():
 
 
 def test_nothing_to_delete_asks_nobody():
-    assert delete([]) == [0, [], [], [{"prefix": "p"}]]
+    assert delete([]) == (0, [], [], [{"prefix": "p"}])
 
 
 def test_where_a_failure_stopped_it_is_told_for_the_next_run():
@@ -95,16 +82,6 @@ def test_where_a_failure_stopped_it_is_told_for_the_next_run():
     assert "503" in str(result)
     assert said[-1] == "Marked 1 objects for deletion, through 'a'"
     assert len(first) >= 2
-
-
-def command(*words):
-    return subprocess.run(
-        [sys.executable, "-m", "swift.cli.container_deleter", *words],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
 
 
 @pytest.mark.parametrize(
@@ -119,5 +96,5 @@ def command(*words):
 )
 def test_what_is_wrong_is_told_in_one_line(tmp_path, words, text):
     (tmp_path / "swift.conf").write_text(SWIFT_CONF)
-    done = command(*words)
+    done = run("swift-container-deleter", *words)
     assert done.returncode == 1 and text in done.stderr and done.stderr.count("\n") == 1

@@ -1,13 +1,11 @@
 """swift-reconciler-enqueue, in a process of its own: what is written where, and what is refused."""
 
-import subprocess
-import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from test.support.peer import SWIFT_CONF, make_rings
+from test.support.peer import SWIFT_CONF, make_rings, run
 from test.support.processes import free_ports
 
 STAMP = "1795228430.52472"
@@ -31,8 +29,7 @@ class Bench:
         self.root, self.servers = root, servers
 
     def run(self, *words):
-        command = [sys.executable, "-m", "swift.cli.reconciler_enqueue", "-d", str(self.root), *words]
-        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        return run("swift-reconciler-enqueue", "-d", self.root, *words)
 
 
 @pytest.fixture

@@ -36,16 +36,16 @@ def test_nothing_is_awaited_where_nobody_was_asked():
 
 
 @pytest.mark.parametrize(
-    ("grace_s", "heard"), [(0.0, [201, 201]), (0.03, [201, 201, 404]), (5.0, [201, 201, 404, 500])]
+    ("grace_s", "received"), [(0.0, [201, 201]), (0.03, [201, 201, 404]), (5.0, [201, 201, 404, 500])]
 )
-def test_once_it_is_enough_the_rest_has_a_moment(grace_s, heard):
+def test_once_it_is_enough_the_rest_has_a_moment(grace_s, received):
     arrivals = asked((0.0, 201), (0.0, 201), (0.005, 404), (0.3, 500))
     decider = WriteQuorum(4, 2)
     found = []
     for status in collect(arrivals, decider, grace_s=grace_s):
         decider.add(status)
         found.append(status)
-    assert found == heard
+    assert found == received
 
 
 def test_the_moment_begins_with_the_answer_that_was_enough():

@@ -31,8 +31,8 @@ def bench():
 
 
 def test_a_node_is_asked_over_the_replication_network_with_a_quoted_path(bench):
-    reply = bench.client.request_entity(make_node(2), 7, "DELETE", PATH, {"x-timestamp": "1"}, "a=b")
-    assert reply.status == 202
+    response = bench.client.request_entity(make_node(2), 7, "DELETE", PATH, {"x-timestamp": "1"}, "a=b")
+    assert response.status == 202
     number, method, path, headers = bench.nodes.requests[0]
     assert (number, method, path) == (2, "DELETE", "/d2/7/a/c%20d/%C3%B6?a=b")
     assert headers["user-agent"] == f"some-daemon {os.getpid()}"
@@ -53,8 +53,8 @@ def test_a_log_is_told_which_node_gave_no_answer_and_why():
 
 def test_all_nodes_are_asked_and_answer_in_their_order(bench):
     bench.nodes.answers = {0: 404, 1: TransportError("slow"), 2: 507}
-    answers = bench.client.request_all([make_node(n) for n in range(4)], 7, "DELETE", PATH, {"x-a": "1"})
-    assert [answer and answer.status for answer in answers] == [404, None, 507, 202]
+    responses = bench.client.request_all([make_node(n) for n in range(4)], 7, "DELETE", PATH, {"x-a": "1"})
+    assert [response and response.status for response in responses] == [404, None, 507, 202]
     assert len(bench.missed) == 1
 
 
@@ -79,10 +79,10 @@ def test_every_node_may_get_headers_of_its_own(bench):
     ],
 )
 def test_verdicts(statuses, majority, with_404, all_404):
-    answers = [None if status is None else BackendResponse(status) for status in statuses]
-    assert has_majority(answers) is majority
-    assert has_majority(answers, 404) is with_404
-    assert have_status(answers, 404) is all_404
+    responses = [None if status is None else BackendResponse(status) for status in statuses]
+    assert has_majority(responses) is majority
+    assert has_majority(responses, 404) is with_404
+    assert have_status(responses, 404) is all_404
 
 
 def test_a_request_of_its_own_kind_is_sent_as_it_is_and_its_error_is_the_callers(bench):
@@ -133,10 +133,15 @@ class Taker:
 def test_a_body_is_sent_as_it_comes_and_the_answer_read_to_its_end(bench):
     taker = Taker()
     bench.nodes.stream = lambda *_args, **_more: taker
-    reply = bench.client.stream(
+    response = bench.client.stream(
         NodeAddress("127.0.0.1", 6201), "REPLICATE", "/sda/1/h", {}, iter([b"a", b"b"])
     )
-    assert (reply.status, reply.body, taker.taken, taker.aborted) == (201, b"thanks", [b"a", b"b"], False)
+    assert (response.status, response.body, taker.taken, taker.aborted) == (
+        201,
+        b"thanks",
+        [b"a", b"b"],
+        False,
+    )
 
 
 @pytest.mark.parametrize("source", ["node", "pieces"])

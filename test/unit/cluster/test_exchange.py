@@ -108,8 +108,8 @@ def begin(transport, server, headers, body=b"", timeout_s=2.0, method="PUT"):
 def test_requests_share_a_connection(transport, make_server):
     server = make_server()
     for _ in range(3):
-        reply = ask(transport, server)
-        assert (reply.status, reply.body) == (200, b"ok")
+        response = ask(transport, server)
+        assert (response.status, response.body) == (200, b"ok")
     assert server.connections == 1
     assert server.heads[0].startswith(b"GET /sda/1/a HTTP/1.1\r\nHost: 127.0.0.1:")
     assert b"X-A: b" in server.heads[0]
@@ -250,15 +250,15 @@ def test_an_early_final_answer_comes_instead_of_100(transport, make_server):
 
 
 @pytest.mark.parametrize(
-    ("answer", "body"),
+    ("response", "body"),
     [
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n", b"abc"),
         (b"HTTP/1.1 100 Continue\r\n\r\n" + OK, b"ok"),
         (b"HTTP/1.1 204 No Content\r\n\r\n", b""),
     ],
 )
-def test_framings_of_answers(transport, make_server, answer, body):
-    server = make_server(lambda wire, head, number: wire.send(answer))
+def test_framings_of_answers(transport, make_server, response, body):
+    server = make_server(lambda wire, head, number: wire.send(response))
     for _ in range(2):
         assert ask(transport, server).body == body
     assert server.connections == 1
@@ -288,8 +288,8 @@ def test_a_small_body_is_whole_however_it_came(transport, make_server, cut):
 
 def test_a_server_that_says_close_is_not_asked_on_that_connection_again(transport, make_server):
     for text in (b"Content-Length: 0\r\n\r\n", b"Content-Length: 2\r\n\r\nok"):
-        answer = b"HTTP/1.1 200 OK\r\nConnection: close\r\n" + text
-        server = make_server(lambda wire, head, number, answer=answer: wire.send(answer))
+        response = b"HTTP/1.1 200 OK\r\nConnection: close\r\n" + text
+        server = make_server(lambda wire, head, number, answer=response: wire.send(answer))
         for _ in range(2):
             assert ask(transport, server).status == 200
         assert server.connections == 2
@@ -440,17 +440,17 @@ def test_nobody_listening_is_an_error(transport, make_server):
 def test_the_only_server_of_a_ring_is_waited_for_while_it_restarts(make_server):
     server = make_server()
     server.close()
-    asked, begun = [], time.monotonic()
+    requests, begun = [], time.monotonic()
 
     def is_only_server(ip, port):
         """Have the server listen again at the second look."""
-        asked.append((ip, port))
-        if len(asked) == 2:
+        requests.append((ip, port))
+        if len(requests) == 2:
             server.listen()
         return True
 
-    answer = ask(HttpTransport(ConnectionPool(Registry(), is_only_server=is_only_server)), server)
-    assert answer.status == 200 and set(asked) == {("127.0.0.1", server.port)}
+    response = ask(HttpTransport(ConnectionPool(Registry(), is_only_server=is_only_server)), server)
+    assert response.status == 200 and set(requests) == {("127.0.0.1", server.port)}
     # No longer than for each part of a response.
     server.close()
     with pytest.raises(TransportError, match="refused"):
@@ -557,17 +557,17 @@ def test_a_large_answer_can_be_spliced_but_for_what_came_with_its_head(transport
 
     server = make_server(answer)
     for _ in range(2):
-        reply = begin(transport, server, {}, method="GET").response()
+        response = begin(transport, server, {}, method="GET").response()
         source, sink = os.pipe2(os.O_NONBLOCK)
         got, buffer = b"", memoryview(bytearray(65536))
         while len(got) < len(body):
-            size = reply.stream.splice_into(sink, 1 << 20)
+            size = response.stream.splice_into(sink, 1 << 20)
             if size:
                 got += os.read(source, size)
             else:
-                got += bytes(buffer[: reply.stream.read_into(buffer)])
+                got += bytes(buffer[: response.stream.read_into(buffer)])
         assert got == body
-        assert (reply.stream.splice_into(sink, 1), reply.stream.read_into(buffer)) == (0, 0)
+        assert (response.stream.splice_into(sink, 1), response.stream.read_into(buffer)) == (0, 0)
         os.close(source)
         os.close(sink)
     assert server.connections == 1
@@ -578,13 +578,13 @@ def test_an_answer_that_breaks_off_while_it_is_spliced_is_an_error(transport, ma
         wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 300000\r\n\r\n" + bytes(200_000))
         return False
 
-    reply = begin(transport, make_server(answer), {}, method="GET").response()
+    response = begin(transport, make_server(answer), {}, method="GET").response()
     source, sink = os.pipe2(os.O_NONBLOCK)
     with pytest.raises(TransportError, match="broke off"):
         while True:
-            if size := reply.stream.splice_into(sink, 1 << 20):
+            if size := response.stream.splice_into(sink, 1 << 20):
                 os.read(source, size)
             else:
-                reply.stream.read_into(memoryview(bytearray(65536)))
+                response.stream.read_into(memoryview(bytearray(65536)))
     os.close(source)
     os.close(sink)

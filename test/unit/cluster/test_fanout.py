@@ -42,35 +42,35 @@ class Cluster:
 
 def test_every_attempt_is_answered_by_a_node_of_its_own():
     cluster = Cluster({})
-    answers = cluster.write()
-    assert sorted(answer.node.id for answer in answers) == [0, 1, 2]
-    assert sorted(answer.attempt["x-number"] for answer in answers) == ["0", "1", "2"]
+    responses = cluster.write()
+    assert sorted(response.node.id for response in responses) == [0, 1, 2]
+    assert sorted(response.attempt["x-number"] for response in responses) == ["0", "1", "2"]
 
 
 def test_a_handoff_takes_the_place_of_a_node_that_fails():
-    answers = Cluster({1: (0.0, None)}).write()
-    assert sorted(answer.node.id for answer in answers) == [0, 2, 3]
+    responses = Cluster({1: (0.0, None)}).write()
+    assert sorted(response.node.id for response in responses) == [0, 2, 3]
 
 
 def test_nobody_waits_for_the_slow_once_a_quorum_answered():
-    answers = Cluster({2: (30.0, 201)}).write()
-    assert sorted(answer.node.id for answer in answers) == [0, 1]
+    responses = Cluster({2: (30.0, 201)}).write()
+    assert sorted(response.node.id for response in responses) == [0, 1]
 
 
 def test_without_a_quorum_the_slow_are_awaited():
-    answers = Cluster({0: (0.0, 503), 1: (0.0, 404), 2: (0.1, 404)}).write()
-    assert sorted(answer.status for answer in answers) == [404, 404, 503]
+    responses = Cluster({0: (0.0, 503), 1: (0.0, 404), 2: (0.1, 404)}).write()
+    assert sorted(response.status for response in responses) == [404, 404, 503]
 
 
 def test_nodes_that_are_avoided_are_not_asked_while_others_make_a_quorum():
     cluster = Cluster({}, avoided=[0], handoffs=0)
-    assert sorted(answer.node.id for answer in cluster.write()) == [1, 2]
+    assert sorted(response.node.id for response in cluster.write()) == [1, 2]
     assert 0 not in cluster.asked
 
 
 def test_nodes_that_are_avoided_are_the_last_resort():
     cluster = Cluster({2: (0.0, 404)}, avoided=[0], handoffs=0)
-    assert sorted(answer.status for answer in cluster.write()) == [201, 201, 404]
+    assert sorted(response.status for response in cluster.write()) == [201, 201, 404]
 
 
 def test_when_nobody_answers_there_is_nothing_to_tell():
@@ -87,8 +87,8 @@ def test_an_error_of_one_attempt_does_not_keep_the_others_waiting():
 
     attempts = [{}, {}, {}]
     with green.Timeout(5):
-        answers = fan_out(attempts, cluster.nodes, send, WriteQuorum(3, 2), grace_s=0.05)
-    assert sorted(answer.node.id for answer in answers) == [0, 2]
+        responses = fan_out(attempts, cluster.nodes, send, WriteQuorum(3, 2), grace_s=0.05)
+    assert sorted(response.node.id for response in responses) == [0, 2]
 
 
 @pytest.mark.parametrize("quorum", [1, 2, 3])

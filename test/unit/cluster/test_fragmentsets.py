@@ -47,7 +47,7 @@ def picture(found):
 
 
 @pytest.mark.parametrize(
-    ("answers", "wanted"),
+    ("responses", "expected"),
     [
         ((), ""),
         (("1#0#d", "1#1"), "1d01"),
@@ -63,12 +63,12 @@ def picture(found):
         (("2#1@1", "1#0"), "1d0 2p1"),
     ],
 )
-def test_uploads_are_ranked(answers, wanted):
-    assert picture(sets(*answers)) == wanted
+def test_uploads_are_ranked(responses, expected):
+    assert picture(sets(*responses)) == expected
 
 
 @pytest.mark.parametrize(
-    ("answers", "complete", "shortfall"),
+    ("responses", "complete", "shortfall"),
     [
         ((), False, 2),
         (("1#0#d",), False, 1),
@@ -78,8 +78,8 @@ def test_uploads_are_ranked(answers, wanted):
         (("1#0", "1#3"), False, 1),
     ],
 )
-def test_an_object_is_complete_with_k_distinct_archives_of_a_durable_upload(answers, complete, shortfall):
-    found = sets(*answers)
+def test_an_object_is_complete_with_k_distinct_archives_of_a_durable_upload(responses, complete, shortfall):
+    found = sets(*responses)
     assert ((found.complete is not None), found.shortfall) == (complete, shortfall)
 
 
@@ -148,9 +148,9 @@ def test_an_answer_without_its_facts_is_no_archive(spoil):
 def test_an_older_durable_upload_that_nodes_list_is_asked_for_first():
     found = FragmentSets(2)
     for index, source in ((0, "a"), (1, "b")):
-        answer = holding(f"2#{index}@1", source=source)
+        response = holding(f"2#{index}@1", source=source)
         listed = {stamp(2).internal: [index], stamp(1).internal: [index]}
-        headers = {**answer.headers, "x-backend-fragments": json.dumps(listed)}
+        headers = {**response.headers, "x-backend-fragments": json.dumps(listed)}
         found.add(FoundArchive.of(headers, source))
     assert picture(found) == "1d 2p01"
     assert found.complete is None

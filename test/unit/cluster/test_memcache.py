@@ -96,9 +96,9 @@ def test_a_value_that_is_no_json_or_has_no_bottom_is_a_miss(server, data):
     assert ring_of(server.port).get("k", raise_on_error=True) is None
 
 
-@pytest.mark.parametrize("answer", [b"VALUE\r\n", b"ERROR\r\n", b"VALUE a b c\r\n", b"\xff\xfe\r\n"])
-def test_an_answer_of_a_strange_shape_is_no_answer(server, answer):
-    server.answer = answer
+@pytest.mark.parametrize("response", [b"VALUE\r\n", b"ERROR\r\n", b"VALUE a b c\r\n", b"\xff\xfe\r\n"])
+def test_an_answer_of_a_strange_shape_is_no_answer(server, response):
+    server.answer = response
     ring = ring_of(server.port)
     assert ring.get("k", "missing") == "missing"
     with pytest.raises(MemcacheError):
@@ -176,8 +176,8 @@ def test_how_long_answers_and_errors_take_is_told(server):
     telemetry.statsd = ConnectTimings()
     settings = MemcacheSettings(memcache_servers=(f"127.0.0.1:{server.port}",))
     ring = MemcacheRing(settings, telemetry)
-    for answer, name in ((value_answer("k", b"5"), "get.timing"), (b"ERROR\r\n", "get.errors.timing")):
-        server.answer = answer
+    for response, name in ((value_answer("k", b"5"), "get.timing"), (b"ERROR\r\n", "get.errors.timing")):
+        server.answer = response
         started = time.monotonic()
         ring.get("k")
         assert 0 < telemetry.statsd.told[f"memcached.{name}"] <= time.monotonic() - started

@@ -90,7 +90,7 @@ def test_one_bad_address_of_a_name_is_enough():
 
 
 def test_the_connection_is_made_to_the_address_that_was_checked():
-    answers = iter([["192.0.2.1", "192.0.2.2"], ["127.0.0.1"]])
+    responses = iter([["192.0.2.1", "192.0.2.2"], ["127.0.0.1"]])
     tried = []
     ours, theirs = socket.socketpair()
 
@@ -100,7 +100,7 @@ def test_the_connection_is_made_to_the_address_that_was_checked():
             raise OSError("refused")
         return ours
 
-    made = Outbound(resolve=lambda host, port: next(answers), own=frozenset, connect=connect)
+    made = Outbound(resolve=lambda host, port: next(responses), own=frozenset, connect=connect)
     connection = made.connection("http", "far", None, Trust.CLIENT, timeout_s=3.0)
     with theirs:
         theirs.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
@@ -174,8 +174,8 @@ def test_certificates_are_those_of_the_name_and_not_of_the_address(tmp_path):
                 with pytest.raises(ssl.SSLCertVerificationError):
                     connect(refused, tls if refused == "other.example" else None)
             with connect("far.example") as connection:
-                reply = connection.request("GET", "/", {}, bytes_max=65536)
-            assert f"host: far.example:{front.port}".encode() in reply.body.lower()
+                response = connection.request("GET", "/", {}, bytes_max=65536)
+            assert f"host: far.example:{front.port}".encode() in response.body.lower()
         finally:
             front.stop()
         thread.join(10)
@@ -220,7 +220,7 @@ def test_a_tunnel_is_encrypted_from_end_to_end(tmp_path):
         try:
             with made.tunnel(url, "far.example", None, timeout_s=10.0, tls=tls) as connection:
                 big = "x" * 20000
-                reply = connection.request(
+                response = connection.request(
                     "PUT", "/o", {"x-big": big}, b"body" * 50000 + b"end", bytes_max=300000
                 )
         finally:
@@ -228,7 +228,7 @@ def test_a_tunnel_is_encrypted_from_end_to_end(tmp_path):
             proxy.listener.close()
         thread.join(10)
     assert proxy.heads[0].startswith(b"CONNECT far.example:443 HTTP/1.1\r\n")
-    assert reply.status == 200 and big.encode() in reply.body and reply.body.endswith(b"bodyend")
+    assert response.status == 200 and big.encode() in response.body and response.body.endswith(b"bodyend")
 
 
 def test_literal_addresses_are_checked_without_a_name_server():

@@ -265,14 +265,14 @@ def test_a_node_that_became_limited_while_it_was_used_does_not_count(health):
 def test_handoffs_beyond_the_expected_are_reported_with_their_number(health):
     for n in (1, 2):
         health.avoid(node(n).key)
-    told = []
-    assert ids(NodeIterator(nodes(1, 2, 3), iter(nodes(4, 5, 6)), health, 4, told.append))[:4] == [
+    handoffs = []
+    assert ids(NodeIterator(nodes(1, 2, 3), iter(nodes(4, 5, 6)), health, 4, handoffs.append))[:4] == [
         3,
         4,
         5,
         6,
     ]
-    assert told == [1, 2]
+    assert handoffs == [1, 2]
 
 
 def test_several_takers_never_get_the_same_node(health):

@@ -47,9 +47,9 @@ class World:
 def test_any_answer_is_a_sign_of_life(status):
     world = World(BackendResponse(status))
     assert world.probe() == [("responded", PROBE.node.key)]
-    (asked,) = world.requests
+    (request,) = world.requests
     two = make_node(2)
-    assert asked == (two.ip, two.port, "HEAD", "/d/7/a/c/o", "3", (0.5, 9))
+    assert request == (two.ip, two.port, "HEAD", "/d/7/a/c/o", "3", (0.5, 9))
     assert world.logged == []
 
 

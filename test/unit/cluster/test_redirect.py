@@ -34,7 +34,7 @@ def test_a_location_that_is_not_quoted_is_utf8():
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "response",
     [
         None,
         reply("/.shards_a/c/o", status=302),
@@ -45,5 +45,5 @@ def test_a_location_that_is_not_quoted_is_utf8():
         BackendResponse(301, {"location": "/a/c/o"}),
     ],
 )
-def test_what_cannot_be_followed_is_no_redirect(answer):
-    assert redirect_of(answer) is None
+def test_what_cannot_be_followed_is_no_redirect(response):
+    assert redirect_of(response) is None

@@ -23,5 +23,5 @@ def test_who_only_relays_bodies_knows_a_broken_one():
 
 
 def test_an_answer_can_be_read_as_a_whole():
-    reply = BackendResponse(200, {"a": "b"}, stream=InMemoryBody(b"body"), reason="OK").read()
-    assert reply == BackendResponse(200, {"a": "b"}, b"body", "OK")
+    response = BackendResponse(200, {"a": "b"}, stream=InMemoryBody(b"body"), reason="OK").read()
+    assert response == BackendResponse(200, {"a": "b"}, b"body", "OK")

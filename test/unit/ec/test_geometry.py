@@ -50,9 +50,9 @@ def test_what_is_asked_of_archives_holds_every_wanted_segment_whole(geometry, le
     found = geometry.archive_ranges(ranges).resolve(archive)
     if not spans:
         return
-    wanted = geometry.archive_span(geometry.segments(spans[0]))
-    assert found[0].start <= wanted.start
-    assert found[0].stop >= min(wanted.stop, archive)
+    expected = geometry.archive_span(geometry.segments(spans[0]))
+    assert found[0].start <= expected.start
+    assert found[0].stop >= min(expected.stop, archive)
 
 
 @given(geometries, st.data(), st.integers(1, 2000))

@@ -69,15 +69,15 @@ def test_a_cached_record_of_a_strange_shape_is_a_miss(record):
     cache = MemoryCache()
     cache.values = {account_key("a"): record, container_key("a", "c"): record}
     request = Request("GET", "/v1/a/c", {}, env={"swift.cache": cache})
-    asked = []
+    requests = []
 
     def forward(sub):
-        asked.append(sub.raw_path)
+        requests.append(sub.raw_path)
         return Response(204, dict(CONTAINER_HEADERS))
 
     assert container_info(request, forward, "a", "c").object_count == 2
     assert account_info(request, forward, "a").status == 204
-    assert asked == ["/v1/a", "/v1/a/c"]
+    assert requests == ["/v1/a", "/v1/a/c"]
 
 
 def test_counts_that_are_no_numbers_count_as_nothing():

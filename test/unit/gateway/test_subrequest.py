@@ -52,18 +52,18 @@ def test_a_short_rest_is_drained_and_a_long_one_is_cut():
 
 
 def test_an_error_in_the_block_releases_the_answer():
-    answer = Answer([b"abc"])
-    with pytest.raises(KeyError), open_response(answer.forward, SUB):
+    response = Answer([b"abc"])
+    with pytest.raises(KeyError), open_response(response.forward, SUB):
         raise KeyError
-    assert (answer.ends, answer.closed) == ([(0, False)], 1)
+    assert (response.ends, response.closed) == ([(0, False)], 1)
 
 
 def test_an_answer_that_does_not_come_in_time_is_503_and_released_later():
-    answer, event = Answer([b"abc"]), green.Event()
+    response, event = Answer([b"abc"]), green.Event()
 
     def forward(_request):
         event.wait()
-        return answer.response
+        return response.response
 
     with pytest.raises(SubrequestTimeout) as failure, open_response(forward, SUB, timeout_s=0.01):
         raise AssertionError("no answer came")
@@ -72,7 +72,7 @@ def test_an_answer_that_does_not_come_in_time_is_503_and_released_later():
     event.set()
     green.spawn(lambda: None).wait()
     green.sleep(0)
-    assert (answer.ends, answer.closed) == ([(0, False)], 1)
+    assert (response.ends, response.closed) == ([(0, False)], 1)
 
 
 def test_a_body_that_does_not_end_in_time_breaks_off():

@@ -56,9 +56,9 @@ def test_other_responses_pass_without_a_question(method, path, status):
 
 def test_an_overtaken_write_is_created_with_the_etag_that_the_proxy_knows():
     pipeline = Pipeline(at(-0.01), headers={"etag": "known", "last-modified": "then"})
-    answer = put(pipeline)
-    assert answer.status == 201
-    assert (answer.headers["etag"], answer.headers["last-modified"]) == ("known", "then")
+    response = put(pipeline)
+    assert response.status == 201
+    assert (response.headers["etag"], response.headers["last-modified"]) == ("known", "then")
     [head] = pipeline.heads
     assert (head.raw_path, head.headers["x-newest"]) == ("/v1/a/c/o", "true")
     assert head.env["swift.authorize"](head) is None and head.env["swift.symlink_override"]

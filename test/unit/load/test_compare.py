@@ -49,8 +49,8 @@ def test_percentiles_of_bins_are_near_those_of_the_values():
     for value in values:
         counts[0, latency_bin(value)] += 1
     for percent in (50, 95, 99):
-        wanted = sorted(values)[int(len(values) * percent / 100)] / 1000
-        assert percentiles(counts, percent)[0] == pytest.approx(wanted, rel=0.05)
+        expected = sorted(values)[int(len(values) * percent / 100)] / 1000
+        assert percentiles(counts, percent)[0] == pytest.approx(expected, rel=0.05)
     assert percentiles(np.zeros((1, 4)), 50)[0] == 0
 
 

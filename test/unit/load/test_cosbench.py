@@ -89,7 +89,7 @@ def test_hash_checks_are_verification():
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line", "said"),
+    ("old", "new", "line", "message"),
     [
         ('type="read"', 'type="filewrite"', 14, "operation 'filewrite' cannot be expressed"),
         ('type="delete"', 'type="read"', 16, "an operation twice"),
@@ -119,11 +119,11 @@ def test_hash_checks_are_verification():
         ("</workflow>", "<workstage/></workflow>", 25, "there is no <work>"),
     ],
 )
-def test_what_cannot_be_expressed_is_refused_with_its_line(old, new, line, said):
+def test_what_cannot_be_expressed_is_refused_with_its_line(old, new, line, message):
     assert old in SWIFT
     with pytest.raises(BadWorkload) as error:
         workload_of(SWIFT.replace(old, new, 1))
-    assert str(error.value).startswith(f"w.xml:{line}: ") and said in str(error.value), error.value
+    assert str(error.value).startswith(f"w.xml:{line}: ") and message in str(error.value), error.value
 
 
 @pytest.mark.parametrize(

@@ -129,14 +129,14 @@ def test_workers_of_a_scheduler_run_the_same_jobs(endpoint):
         try:
             assert len(elsewhere) == 2
             assert elsewhere.run(jobs_of(endpoint, text), lambda _summaries: None).count == 20
-            heard = []
+            received = []
 
             def end(summaries):
-                heard.append(summaries)
+                received.append(summaries)
                 if summaries:
                     elsewhere.end_phase()
 
             assert elsewhere.run(jobs_of(endpoint, TEXT), end).seconds < 60
-            assert heard[-1]
+            assert received[-1]
         finally:
             elsewhere.close()

@@ -39,7 +39,7 @@ def test_a_command_line_changes_main_phases_and_the_clients_of_all():
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("size = 10", "size = -1", "w:2: objects.size: a size is"),
         ("size = 10", "size = {min = 1}", "w:2: objects.size: sizes are"),
@@ -58,10 +58,10 @@ def test_a_command_line_changes_main_phases_and_the_clients_of_all():
         ('kind = "main"', 'kind = "init', "w:5: "),
     ],
 )
-def test_an_error_names_file_line_and_field(old, new, said):
+def test_an_error_names_file_line_and_field(old, new, message):
     with pytest.raises(BadWorkload) as error:
         parse(SMALL.replace(old, new), "w")
-    assert str(error.value).startswith(said), error.value
+    assert str(error.value).startswith(message), error.value
 
 
 def test_the_line_of_a_field_is_that_of_its_own_phase():

@@ -33,12 +33,12 @@ class Containers:
         ip, port = request.node.ip, request.node.port
         method, path, headers = request.method, request.path, request.headers
         self.requests.append((ip, port, method, path, dict(headers)))
-        answer = self.answers.get(port, 201)
-        if isinstance(answer, Exception):
-            raise answer
-        if callable(answer):
-            answer = answer()
-        return answer if isinstance(answer, BackendResponse) else BackendResponse(answer)
+        response = self.answers.get(port, 201)
+        if isinstance(response, Exception):
+            raise response
+        if callable(response):
+            response = response()
+        return response if isinstance(response, BackendResponse) else BackendResponse(response)
 
 
 class Bench:

@@ -31,10 +31,10 @@ def test_an_update_that_arrives_leaves_no_pending(bench):
 
 
 @pytest.mark.parametrize(
-    "answer", [TransportError("down"), ValueError("a line break"), 500, 404, 507, BackendResponse(301)]
+    "response", [TransportError("down"), ValueError("a line break"), 500, 404, 507, BackendResponse(301)]
 )
-def test_an_update_that_fails_is_kept(bench, answer):
-    bench.containers.answers[6201] = answer
+def test_an_update_that_fails_is_kept(bench, response):
+    bench.containers.answers[6201] = response
     assert bench.ask("PUT", headers=ASK, body=b"x").status == 201
     assert len(bench.pendings()) == 1
 
@@ -53,8 +53,8 @@ def test_a_change_whose_row_can_be_neither_sent_nor_saved_is_not_acknowledged(ma
 def test_a_container_server_that_fails_is_told_of_once_for_each_reason_not_with_every_update(make_bench):
     log = ErrorLog()
     bench = make_bench(log=log)
-    for answer in (507, 507, 404, 404, 507):
-        bench.containers.answers[6201] = answer
+    for response in (507, 507, 404, 404, 507):
+        bench.containers.answers[6201] = response
         bench.ask("PUT", headers=ASK, body=b"x")
     said = "ERROR Container update failed (saving for async update later): status"
     assert log.sentences == [f"{said} {status} from 10.0.0.1:6201/sdb" for status in (507, 404)]

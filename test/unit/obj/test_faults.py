@@ -122,12 +122,6 @@ def descriptors():
     return len(os.listdir("/proc/self/fd"))
 
 
-def operations_of(app, disk, action):
-    disk.arm(0, 0)
-    action()
-    return disk.count
-
-
 CODES = [errno.EIO, errno.ENOSPC, errno.EROFS, errno.EMFILE]
 #: Every error that a read can meet, of the device, the filesystem, the network below it or the process.
 READ_CODES = [
@@ -180,19 +174,19 @@ def test_of_puts_that_share_their_syncs_each_is_acknowledged_only_if_it_is_store
         number += 1
         paths = [f"/sda/{number}/AUTH_a/c/o{number}-{which}" for which in range(3)]
         disk.arm(number, code)
-        answers = gather([partial(put, app, 1, SMALL, path) for path in paths])
+        responses = gather([partial(put, app, 1, SMALL, path) for path in paths])
         reached, failed = disk.count >= number, disk.failed
         disk.arm(0, 0)
-        for path, status in zip(paths, answers, strict=True):
+        for path, status in zip(paths, responses, strict=True):
             found = get(app, path)
-            assert found == (200, SMALL) if status == 201 else found[0] == 404, (number, failed, answers)
+            assert found == (200, SMALL) if status == 201 else found[0] == 404, (number, failed, responses)
         if failed == "sync_filesystem":
-            assert 201 not in answers
+            assert 201 not in responses
         failures.add(failed)
         # The second thread of a device and of the syncs may start meanwhile.
         assert descriptors() <= open_before + 4, (number, failed)
         if not reached:
-            assert answers == [201] * 3
+            assert responses == [201] * 3
             break
     assert {"sync_filesystem", "duplicate", "link_unnamed"} <= failures
 

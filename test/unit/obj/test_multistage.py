@@ -144,7 +144,7 @@ def test_footers_that_are_none_are_400(text):
 
 
 @pytest.mark.parametrize(
-    ("headers", "expects", "wanted"),
+    ("headers", "expects", "expected"),
     [
         ({}, True, None),
         (ASK_FOOTERS, True, {"footers"}),
@@ -158,17 +158,17 @@ def test_footers_that_are_none_are_400(text):
         ({**ASK_FOOTERS, reservation.OFFER: "yes"}, True, {"footers"}),
     ],
 )
-def test_the_stages_are_what_the_head_asks_for(headers, expects, wanted):
+def test_the_stages_are_what_the_head_asks_for(headers, expects, expected):
     if headers:
         headers = {**headers, "x-backend-obj-multipart-mime-boundary": MARK}
     request = Request("PUT", "/sda/0/a/c/o", headers)
     request.expects_continue = expects
     stages = parse_stages(request)
     if stages is None:
-        assert wanted is None
+        assert expected is None
         return
     has = {name for name in ("footers", "commit", "reserve", "etag_follows") if getattr(stages, name)}
-    assert has == wanted
+    assert has == expected
     said = stages.continue_headers
     assert etagtrailer.is_offered(said) == stages.etag_follows
     assert reservation.is_offered(said) == stages.reserve

@@ -173,23 +173,23 @@ class Overtaken(Disk):
 @pytest.mark.parametrize(("headers", "status"), [({}, 201), ({"if-none-match": "*"}, 412)])
 def test_a_new_object_that_another_writer_makes_at_the_same_moment(bench, headers, status):
     older, newer = bench.tick(), bench.tick()
-    answers = []
+    responses = []
     bench.app._stores.engine(bench.context.policies.default).core.disk = Overtaken(
-        lambda: answers.append(bench.ask("PUT", headers={"x-timestamp": newer}, body=b"newer").status)
+        lambda: responses.append(bench.ask("PUT", headers={"x-timestamp": newer}, body=b"newer").status)
     )
-    answers.append(bench.ask("PUT", headers={"x-timestamp": older, **headers}, body=b"older").status)
-    assert answers == [201, status]
+    responses.append(bench.ask("PUT", headers={"x-timestamp": older, **headers}, body=b"older").status)
+    assert responses == [201, status]
     assert bench.ask("HEAD").headers["x-timestamp"] == newer
 
 
 def test_a_new_object_that_is_stored_twice_at_the_same_moment(bench):
     headers = {"x-timestamp": bench.tick()}
-    answers = []
+    responses = []
     bench.app._stores.engine(bench.context.policies.default).core.disk = Overtaken(
-        lambda: answers.append(bench.ask("PUT", headers=headers, body=b"same").status)
+        lambda: responses.append(bench.ask("PUT", headers=headers, body=b"same").status)
     )
-    answers.append(bench.ask("PUT", headers=headers, body=b"same").status)
-    assert answers == [201, 409]
+    responses.append(bench.ask("PUT", headers=headers, body=b"same").status)
+    assert responses == [201, 409]
     assert bench.ask("GET").status == 200
 
 
@@ -361,9 +361,9 @@ def test_the_md5_of_a_sender_is_taken_when_the_same_bytes_arrived(bench, size, a
     data = os.urandom(size)
     headers = {**OFFER, "x-backend-obj-content-length": str(size)} if announced else OFFER
     body = Trailing(data, told(data, size if announced else None))
-    answer = bench.ask("PUT", headers=headers, stream=body, expects_continue=True)
-    assert answer.status == 201
-    assert answer.headers["etag"] == f'"{md5(data).hexdigest()}"'
+    response = bench.ask("PUT", headers=headers, stream=body, expects_continue=True)
+    assert response.status == 201
+    assert response.headers["etag"] == f'"{md5(data).hexdigest()}"'
     assert body.promised == {etagtrailer.OFFER: "crc32"}
     assert bench.ask("HEAD").headers["content-length"] == str(size)
 
@@ -408,8 +408,8 @@ def staged(data, footers, vouched):
 def test_the_md5_of_a_sender_is_taken_from_the_footers(bench, size):
     data = os.urandom(size)
     headers, body = staged(data, {"x-object-sysmeta-a": "b"}, told(data, size))
-    answer = bench.ask("PUT", headers=headers, stream=body, expects_continue=True)
-    assert answer.status == 201 and answer.headers["etag"] == f'"{md5(data).hexdigest()}"'
+    response = bench.ask("PUT", headers=headers, stream=body, expects_continue=True)
+    assert response.status == 201 and response.headers["etag"] == f'"{md5(data).hexdigest()}"'
     found = bench.ask("HEAD").headers
     assert (found["content-length"], found["x-object-sysmeta-a"]) == (str(size), "b")
 

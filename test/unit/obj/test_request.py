@@ -76,9 +76,11 @@ def test_a_path_is_kept_in_its_own_partition_only(bench, tmp_path):
     assert key_of(request(other, x_backend_replication="true"), context).partition == str(own ^ 1)
 
 
-@pytest.mark.parametrize(("value", "wanted"), [("true", True), ("yes", True), ("false", False), ("", False)])
-def test_flags_are_headers_that_say_yes(value, wanted):
-    assert is_flagged({"x-flag": value}, "x-flag") is wanted
+@pytest.mark.parametrize(
+    ("value", "expected"), [("true", True), ("yes", True), ("false", False), ("", False)]
+)
+def test_flags_are_headers_that_say_yes(value, expected):
+    assert is_flagged({"x-flag": value}, "x-flag") is expected
     assert not is_flagged({}, "x-flag")
 
 

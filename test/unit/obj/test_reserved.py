@@ -64,31 +64,31 @@ def stored(bench):
 
 
 def test_a_deletion_is_promised_and_then_done(bench, stored):
-    answer, heard = reserve(bench, "commit")
-    assert answer.status == 204
-    assert [said.get("x-backend-reserved") for said in heard] == [None, "yes"]
-    assert (heard[0]["x-backend-reserve"], heard[1]["x-backend-predecessor"]) == ("yes", stored)
+    response, received = reserve(bench, "commit")
+    assert response.status == 204
+    assert [said.get("x-backend-reserved") for said in received] == [None, "yes"]
+    assert (received[0]["x-backend-reserve"], received[1]["x-backend-predecessor"]) == ("yes", stored)
     assert status(bench) == 404
     assert list(bench.root.glob("sda/tmp/*")) == []
 
 
 def test_new_metadata_is_promised_and_then_stored(bench, stored):
     headers = {"x_backend_reserved_method": "POST", "x_object_meta_a": "b"}
-    answer, _heard = reserve(bench, "commit", **headers)
-    assert answer.status == 202
+    response, _heard = reserve(bench, "commit", **headers)
+    assert response.status == 202
     assert bench.ask("HEAD").headers["x-object-meta-a"] == "b"
 
 
 def test_until_it_is_told_nothing_happens_and_promises_go_back_and_forth(bench, stored):
-    answer, heard = reserve(bench, "release", "reserve", "release", "reserve", "commit")
-    assert answer.status == 204
-    assert [said.get("x-backend-reserved") for said in heard] == [None, "yes", None, "yes", None, "yes"]
+    response, received = reserve(bench, "release", "reserve", "release", "reserve", "commit")
+    assert response.status == 204
+    assert [said.get("x-backend-reserved") for said in received] == [None, "yes", None, "yes", None, "yes"]
 
 
 @pytest.mark.parametrize("orders", [(), ("release",), ("release", "reserve")])
 def test_a_writer_that_vanishes_changes_nothing(bench, stored, orders):
-    answer, _heard = reserve(bench, *orders)
-    assert answer.status == 499
+    response, _heard = reserve(bench, *orders)
+    assert response.status == 499
     assert status(bench) == 200
 
 
@@ -103,27 +103,27 @@ def test_a_writer_that_vanishes_changes_nothing(bench, stored, orders):
 )
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
 def test_a_refusal_says_by_which_version(bench, stored, method, condition, refused):
-    answer, _heard = reserve(bench, "commit", x_backend_reserved_method=method, **condition)
+    response, _heard = reserve(bench, "commit", x_backend_reserved_method=method, **condition)
     if refused is None:
-        assert answer.status in (202, 204)
+        assert response.status in (202, 204)
     else:
-        assert (answer.status, answer.headers["x-backend-predecessor"]) == (refused, stored)
+        assert (response.status, response.headers["x-backend-predecessor"]) == (refused, stored)
 
 
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
 def test_what_is_not_there_is_refused_by_the_version_that_removed_it(bench, stored, method):
     gone = bench.tick()
     assert bench.ask("DELETE", headers={"x-timestamp": gone}).status == 204
-    answer, _heard = reserve(bench, "commit", x_backend_reserved_method=method)
-    assert (answer.status, answer.headers["x-backend-predecessor"]) == (404, gone)
+    response, _heard = reserve(bench, "commit", x_backend_reserved_method=method)
+    assert (response.status, response.headers["x-backend-predecessor"]) == (404, gone)
 
 
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
 def test_a_writer_whose_clock_lags_hears_of_what_is_newer(bench, method):
     early, late = bench.tick(), bench.tick()
     assert bench.ask("PUT", headers={"x-timestamp": late}, body=b"body").status == 201
-    answer, _heard = reserve(bench, "commit", x_timestamp=early, x_backend_reserved_method=method)
-    assert (answer.status, answer.headers["x-backend-timestamp"]) == (409, late)
+    response, _heard = reserve(bench, "commit", x_timestamp=early, x_backend_reserved_method=method)
+    assert (response.status, response.headers["x-backend-timestamp"]) == (409, late)
     assert status(bench) == 200
 
 
@@ -131,14 +131,14 @@ def test_metadata_is_newer_too(bench, stored):
     early, late = bench.tick(), bench.tick()
     assert bench.ask("POST", headers={"x-timestamp": late, "x-object-meta-a": "late"}).status == 202
     headers = {"x_backend_reserved_method": "POST", "x_object_meta_a": "early", "content_type": "text/new"}
-    answer, _heard = reserve(bench, "commit", x_timestamp=early, **headers)
-    assert (answer.status, answer.headers["x-backend-timestamp"]) == (409, late)
+    response, _heard = reserve(bench, "commit", x_timestamp=early, **headers)
+    assert (response.status, response.headers["x-backend-timestamp"]) == (409, late)
     assert bench.ask("HEAD").headers["x-object-meta-a"] == "late"
 
 
 def test_the_object_expirer_means_one_version_only(bench, stored):
-    answer, _heard = reserve(bench, "commit", x_if_delete_at="5000000001")
-    assert answer.status == 412
+    response, _heard = reserve(bench, "commit", x_if_delete_at="5000000001")
+    assert response.status == 412
     assert status(bench) == 200
 
 

@@ -124,7 +124,7 @@ def test_puts_and_deletes_take_their_time(make_bench):
 
 def test_a_slow_delete_is_told(make_bench):
     bench = make_bench(slow_delete_log_threshold_seconds=1e-9)
-    told = []
-    bench.context.telemetry.log.warning = lambda text, **_more: told.append(text)
+    messages = []
+    bench.context.telemetry.log.warning = lambda text, **_more: messages.append(text)
     bench.ask("DELETE")
-    assert told[0].startswith("slow DELETE /sda/1/AUTH_a/c/o: ")
+    assert messages[0].startswith("slow DELETE /sda/1/AUTH_a/c/o: ")

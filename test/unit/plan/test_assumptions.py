@@ -28,7 +28,7 @@ def test_some_are_changed_and_the_others_stay():
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "message"),
     [
         ({"drives": 1}, "no assumption 'drives'"),
         ({"fill": 1.1}, "more than the whole"),
@@ -41,10 +41,10 @@ def test_some_are_changed_and_the_others_stay():
         ({"drive_bytes": -1}, "drive_bytes is -1"),
     ],
 )
-def test_a_wrong_one_is_named_with_where_it_stands(values, said):
+def test_a_wrong_one_is_named_with_where_it_stands(values, message):
     with pytest.raises(PlanError) as error:
         with_values(Assumptions(), values, "plan.toml")
-    assert said in str(error.value) and str(error.value).startswith("plan.toml")
+    assert message in str(error.value) and str(error.value).startswith("plan.toml")
 
 
 def test_what_may_be_missing_may_be_zero():
@@ -63,10 +63,10 @@ def test_options_are_pairs():
 
 
 @pytest.mark.parametrize(
-    ("pair", "said"), [("fill", "write NAME=NUMBER"), ("fill=x", "not a number"), ("", "write")]
+    ("pair", "message"), [("fill", "write NAME=NUMBER"), ("fill=x", "not a number"), ("", "write")]
 )
-def test_an_option_that_is_no_pair_is_named(pair, said):
-    with pytest.raises(PlanError, match=said):
+def test_an_option_that_is_no_pair_is_named(pair, message):
+    with pytest.raises(PlanError, match=message):
         parse_options([pair])
 
 

@@ -71,7 +71,7 @@ def test_a_quicker_rebuild_loses_less():
 
 
 @pytest.mark.parametrize(
-    "values, said",
+    "values, message",
     [
         ({"drive_size": 3}, "there is no assumption 'drive_size'"),
         ({"fill": 2}, "more than the whole"),
@@ -81,8 +81,8 @@ def test_a_quicker_rebuild_loses_less():
         ({"drive_bytes": float("nan")}, "not a number of at least"),
     ],
 )
-def test_a_bad_assumption_is_one_sentence(values, said):
-    with pytest.raises(PlanError, match=said):
+def test_a_bad_assumption_is_one_sentence(values, message):
+    with pytest.raises(PlanError, match=message):
         with_values(Assumptions(), values, "ours.toml")
 
 

@@ -103,7 +103,7 @@ def test_a_profile_is_read_as_it_was_written(costs, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda t: "", "Expecting value"),
         (lambda t: "[" * 100_000, "p.json"),
@@ -117,12 +117,12 @@ def test_a_profile_is_read_as_it_was_written(costs, tmp_path):
         (lambda t: t.replace('"row_s": 0.002', '"row": 0.002', 1), "row_s is missing"),
     ],
 )
-def test_what_is_no_profile_is_told_with_file_and_field(tmp_path, change, said):
+def test_what_is_no_profile_is_told_with_file_and_field(tmp_path, change, message):
     path = tmp_path / "p.json"
     path.write_text(change(ASSUMED.to_json()))
     with pytest.raises(PlanError) as error:
         read_profile(str(path))
-    assert said in str(error.value) and "p.json" in str(error.value)
+    assert message in str(error.value) and "p.json" in str(error.value)
 
 
 def test_work_is_what_is_counted():

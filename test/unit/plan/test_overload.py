@@ -42,10 +42,10 @@ def test_without_a_reservation_there_is_none():
 
 
 @pytest.mark.parametrize(
-    ("word", "said"),
+    ("word", "message"),
     [("load=5", "names are"), ("loads=0", "from 1 to 1000"), ("reserved=0.9", "at most 0.8")],
 )
-def test_a_bad_word_is_named(word, said):
+def test_a_bad_word_is_named(word, message):
     with pytest.raises(PlanError) as error:
         overload.parse_setting([word], 0)
-    assert said in str(error.value)
+    assert message in str(error.value)

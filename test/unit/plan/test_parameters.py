@@ -14,7 +14,7 @@ def test_what_is_not_given_has_its_default():
 
 
 @pytest.mark.parametrize(
-    ("word", "said"),
+    ("word", "message"),
     [
         ("rate", "write NAME=NUMBER; names are rate, size"),
         ("speed=1", "names are rate, size"),
@@ -26,10 +26,10 @@ def test_what_is_not_given_has_its_default():
         ("rate=101", "at most 100, not 101"),
     ],
 )
-def test_a_wrong_word_is_named(word, said):
+def test_a_wrong_word_is_named(word, message):
     with pytest.raises(PlanError) as error:
         parse_parameters([word], KNOWN, "--x")
-    assert said in str(error.value) and str(error.value).startswith("--x ")
+    assert message in str(error.value) and str(error.value).startswith("--x ")
 
 
 @pytest.mark.parametrize(

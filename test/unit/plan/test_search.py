@@ -115,7 +115,7 @@ def test_growing_keeps_the_ratio_and_the_price_of_a_node():
 
 
 @pytest.mark.parametrize(
-    "old, new, said",
+    "old, new, message",
     [
         ("[disks]\n", "", "disks"),
         ("seek_ms = 8, ", "", r"disks.hdd.seek_ms is missing"),
@@ -128,9 +128,9 @@ def test_growing_keeps_the_ratio_and_the_price_of_a_node():
         ('["3", "4+2"]', '["x"]', "policy 'x'"),
     ],
 )
-def test_a_bad_catalogue_names_its_field(old, new, said):
+def test_a_bad_catalogue_names_its_field(old, new, message):
     assert old in SMALL
-    with pytest.raises(PlanError, match=said):
+    with pytest.raises(PlanError, match=message):
         catalogue(SMALL.replace(old, new))
 
 

@@ -72,7 +72,7 @@ def test_the_same_setting_says_the_same_again():
 
 
 @pytest.mark.parametrize(
-    ("word", "said"),
+    ("word", "message"),
     [
         ("speed=5", "write NAME=NUMBER; names are"),
         ("rate_mb", "write NAME=NUMBER"),
@@ -90,7 +90,7 @@ def test_the_same_setting_says_the_same_again():
         ("devices=\u0661", "write 1..8"),
     ],
 )
-def test_a_bad_word_is_named(word, said):
+def test_a_bad_word_is_named(word, message):
     with pytest.raises(PlanError) as error:
         striping.parse_settings([word])
-    assert said in str(error.value)
+    assert message in str(error.value)

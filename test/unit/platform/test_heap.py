@@ -6,9 +6,9 @@ from swift.platform.heap import ARENAS_MAX, M_ARENA_MAX, limit_heaps, return_fre
 
 
 def test_the_heaps_of_a_process_are_bounded():
-    told = []
-    limit_heaps(SimpleNamespace(mallopt=lambda *words: told.append(words)))
-    assert told == [(M_ARENA_MAX, ARENAS_MAX)]
+    messages = []
+    limit_heaps(SimpleNamespace(mallopt=lambda *words: messages.append(words)))
+    assert messages == [(M_ARENA_MAX, ARENAS_MAX)]
 
 
 def test_a_library_that_knows_no_heaps_is_left_alone():

@@ -14,9 +14,9 @@ def bare(make_sim):
 
 
 def test_an_account_that_is_not_there_yet_looks_empty_and_is_not_made_by_looking(bare):
-    answer = bare("GET", "/a?format=json")
-    assert (answer.status, json.loads(answer.body)) == (200, [])
-    assert answer.headers["x-account-container-count"] == "0"
+    response = bare("GET", "/a?format=json")
+    assert (response.status, json.loads(response.body)) == (200, [])
+    assert response.headers["x-account-container-count"] == "0"
     assert bare("HEAD", "/a").body == b""
     assert bare.counts() == {("account", "HEAD"): len(AWAY)}
 
@@ -29,8 +29,8 @@ def test_where_accounts_are_not_made_on_demand_it_is_not_found(make_sim):
 def test_an_account_that_was_deleted_is_gone_until_it_is_reaped(bare, method):
     assert bare("PUT", "/a").status == 201
     assert bare("DELETE", "/a").status == 204
-    answer = bare(method, "/a", {"x-account-meta-a": "1"} if method == "POST" else {})
-    assert answer.status == {"GET": 410, "HEAD": 410, "POST": 404, "PUT": 403}[method]
+    response = bare(method, "/a", {"x-account-meta-a": "1"} if method == "POST" else {})
+    assert response.status == {"GET": 410, "HEAD": 410, "POST": 404, "PUT": 403}[method]
     assert bare("PUT", "/a/c").status == 503
 
 

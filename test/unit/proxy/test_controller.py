@@ -95,7 +95,7 @@ def test_a_read_goes_to_the_next_node_and_fails_when_none_is_left(controller, si
 
 
 def test_what_servers_ask_of_each_other_may_go_over_their_own_network(sim):
-    asked = []
+    requests = []
 
     class Watching(Accounts):
         def __init__(self, context):
@@ -103,11 +103,11 @@ def test_what_servers_ask_of_each_other_may_go_over_their_own_network(sim):
             send = self.backends.request
 
             def watched(request, nodes):
-                asked.append(request.node)
+                requests.append(request.node)
                 return send(request, nodes)
 
             self.backends.request = watched
 
     write(Watching(sim.context), sim, "POST", {"x-backend-use-replication-network": "yes"})
     view, part = place(sim)
-    assert sorted(asked) == sorted(replication_address(node) for node in view.primaries(part))
+    assert sorted(requests) == sorted(replication_address(node) for node in view.primaries(part))

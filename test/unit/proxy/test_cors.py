@@ -53,42 +53,42 @@ def test_which_origins_are_allowed(listed, of_proxy, origin, allowed):
     ("origin", "info"), [(None, container("*")), ("", container("*")), ("http://a", None)]
 )
 def test_who_asks_for_no_other_origin_is_told_the_methods(origin, info):
-    answer = asked_before({} if origin is None else {"origin": origin}, info)
-    assert (answer.status, answer.headers["allow"]) == (200, "GET, HEAD, PUT")
-    assert not any(name.startswith("access-control") for name in answer.headers)
+    response = asked_before({} if origin is None else {"origin": origin}, info)
+    assert (response.status, response.headers["allow"]) == (200, "GET, HEAD, PUT")
+    assert not any(name.startswith("access-control") for name in response.headers)
 
 
 @pytest.mark.parametrize("method", [None, "", "DELETE", "get", "GET, PUT"])
 def test_a_method_that_there_is_not_is_refused(method):
-    asked = {} if method is None else {"access-control-request-method": method}
-    answer = asked_before({"origin": "http://a", **asked}, container("*"))
-    assert answer.status == 401
-    assert not any(name.startswith("access-control") for name in answer.headers)
+    requests = {} if method is None else {"access-control-request-method": method}
+    response = asked_before({"origin": "http://a", **requests}, container("*"))
+    assert response.status == 401
+    assert not any(name.startswith("access-control") for name in response.headers)
 
 
 def test_an_origin_that_is_not_listed_is_refused():
-    asked = {"origin": "http://z", "access-control-request-method": "GET"}
-    assert asked_before(asked, container("http://a")).status == 401
+    requests = {"origin": "http://z", "access-control-request-method": "GET"}
+    assert asked_before(requests, container("http://a")).status == 401
 
 
 def test_a_listed_origin_is_told_what_it_may_and_caches_that_others_may_not():
-    asked = {
+    requests = {
         "origin": "http://a",
         "access-control-request-method": "PUT",
         "access-control-request-headers": "X-B, , X-A,X-B",
     }
-    answer = asked_before(asked, container("http://a http://b", max_age="60"))
-    assert answer.status == 200
-    assert answer.headers["access-control-allow-origin"] == "http://a"
-    assert answer.headers["access-control-allow-methods"] == "GET, HEAD, PUT"
-    assert answer.headers["access-control-max-age"] == "60"
-    assert answer.headers["access-control-allow-headers"] == "X-B, X-A"
-    assert answer.headers["vary"] == "Origin, Access-Control-Request-Headers"
+    response = asked_before(requests, container("http://a http://b", max_age="60"))
+    assert response.status == 200
+    assert response.headers["access-control-allow-origin"] == "http://a"
+    assert response.headers["access-control-allow-methods"] == "GET, HEAD, PUT"
+    assert response.headers["access-control-max-age"] == "60"
+    assert response.headers["access-control-allow-headers"] == "X-B, X-A"
+    assert response.headers["vary"] == "Origin, Access-Control-Request-Headers"
 
 
 def test_what_anybody_may_is_the_same_for_all_origins():
-    asked = {"origin": "http://a", "access-control-request-method": "GET"}
-    headers = asked_before(asked, container(" * ")).headers
+    requests = {"origin": "http://a", "access-control-request-method": "GET"}
+    headers = asked_before(requests, container(" * ")).headers
     assert headers["access-control-allow-origin"] == "*"
     assert "vary" not in headers and "access-control-allow-headers" not in headers
 

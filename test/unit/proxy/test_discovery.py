@@ -98,8 +98,8 @@ def test_facts_may_be_kept_from_everybody():
 
 @pytest.mark.parametrize("method", ["PUT", "POST", "DELETE", "COPY"])
 def test_facts_are_only_read(method):
-    answer = ask(method)
-    assert (answer.status, answer.headers["allow"]) == (405, "HEAD, GET, OPTIONS")
+    response = ask(method)
+    assert (response.status, response.headers["allow"]) == (405, "HEAD, GET, OPTIONS")
     assert ask("OPTIONS").headers["allow"] == "HEAD, GET, OPTIONS"
 
 
@@ -110,7 +110,7 @@ def test_a_page_of_another_origin_may_read_them():
 
 
 def test_a_browser_gets_a_page_on_which_nothing_runs():
-    answer = ask(headers={"accept": "text/html"})
-    assert answer.headers["content-type"].startswith("text/html")
-    assert answer.headers["content-security-policy"].startswith("default-src 'none'")
-    assert ask().headers["vary"] == answer.headers["vary"] == "Accept"
+    response = ask(headers={"accept": "text/html"})
+    assert response.headers["content-type"].startswith("text/html")
+    assert response.headers["content-security-policy"].startswith("default-src 'none'")
+    assert ask().headers["vary"] == response.headers["vary"] == "Accept"

@@ -126,14 +126,14 @@ class Answers:
             self._awaited -= 1
             if not self._awaited:
                 self.others_responded.put(True)
-        answer = self.responses[node.number]
-        if isinstance(answer, Unconfirmed):
+        response = self.responses[node.number]
+        if isinstance(response, Unconfirmed):
             return (
-                answer.answer
+                response.answer
                 if self.accepting
                 else BackendResponse(529, {fields.BACKEND_UNCONFIRMED: "true"}, stream=Body())
             )
-        return answer
+        return response
 
 
 def search(*answers, newest=False, handoffs=0, unresponsive=(), **settings):
@@ -151,10 +151,10 @@ def test_the_first_good_answer_is_taken():
 
 
 def test_who_wants_the_newest_gets_it_and_the_others_are_let_go():
-    answers = [good(1), good(3), good(2)]
-    _, number, _ = search(*answers, newest=True)
+    responses = [good(1), good(3), good(2)]
+    _, number, _ = search(*responses, newest=True)
     assert number == 1
-    assert [answer.stream.is_closed for answer in answers] == [True, False, True]
+    assert [response.stream.is_closed for response in responses] == [True, False, True]
 
 
 def test_of_equal_data_the_newest_metadata_counts():
@@ -185,10 +185,10 @@ def test_an_older_one_does_not():
 
 
 def test_what_is_older_than_a_known_tombstone_is_not_given():
-    answer = good(1)
-    looked, number, _ = search(missing(2), answer, missing())
+    response = good(1)
+    looked, number, _ = search(missing(2), response, missing())
     assert number is None
-    assert answer.stream.is_closed
+    assert response.stream.is_closed
     assert looked.failure().status == 404
 
 
@@ -253,13 +253,13 @@ def test_the_rest_is_asked_for_without_conditions():
     first = {"if-match": "e", "x-a": "b", "range": "bytes=0-"}
     first["x-backend-ignore-range-if-metadata-present"] = "x"
     plan = ReadPlan("GET", PATH, 1, first, "", False, TIMEOUTS)
-    asked = plan.request_rest(SimpleNamespace(device="d"), "bytes=5-9").headers
-    assert asked == {"x-a": "b", "range": "bytes=5-9"}
+    requests = plan.request_rest(SimpleNamespace(device="d"), "bytes=5-9").headers
+    assert requests == {"x-a": "b", "range": "bytes=5-9"}
 
 
-@pytest.mark.parametrize(("text", "wanted"), [("true", True), ("1", True), ("no", False), ("", False)])
-def test_only_a_yes_wants_the_newest(text, wanted):
-    assert is_newest({"x-newest": text}) is wanted
+@pytest.mark.parametrize(("text", "expected"), [("true", True), ("1", True), ("no", False), ("", False)])
+def test_only_a_yes_wants_the_newest(text, expected):
+    assert is_newest({"x-newest": text}) is expected
 
 
 @pytest.mark.parametrize("concurrent", (False, True))

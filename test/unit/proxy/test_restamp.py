@@ -44,7 +44,7 @@ def test_a_state_of_the_same_time_counts_as_newer():
 
 
 @pytest.mark.parametrize(
-    "answers",
+    "responses",
     [
         [answer(201)] * 3,
         [answer(409)] * 3,
@@ -54,9 +54,9 @@ def test_a_state_of_the_same_time_counts_as_newer():
     ],
     ids=["success", "no time", "success of an object", "absent", "older"],
 )
-def test_other_answers_change_nothing(answers):
+def test_other_answers_change_nothing(responses):
     change = Change()
-    assert not change.meets(*answers)
+    assert not change.meets(*responses)
     assert change.request.timestamp == NOW
 
 

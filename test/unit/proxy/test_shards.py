@@ -115,6 +115,6 @@ def test_a_row_goes_to_the_shard_that_has_its_name():
     assert updating(shards, "g") == EntityPath(".shards_a", "c-1")
 
 
-@pytest.mark.parametrize("answer", [Response(404), Response(503), shard_list(), Response(200, {}, b"[]")])
-def test_a_row_goes_to_the_root_when_no_shard_is_known(answer):
-    assert updating(answer) is None
+@pytest.mark.parametrize("response", [Response(404), Response(503), shard_list(), Response(200, {}, b"[]")])
+def test_a_row_goes_to_the_root_when_no_shard_is_known(response):
+    assert updating(response) is None

@@ -250,8 +250,8 @@ def test_odd_metadata_is_taken_from_requests_and_answers_and_written_again(name,
     line = name + b": " + value
     headers = parse(head(b"GET / HTTP/1.1", b"X-B: c", line, b"X-D: e")).headers
     assert headers == {"host": "x", "x-b": "c", key: text, "x-d": "e"}
-    answer = parse_response_head(b"HTTP/1.1 200 OK\r\nX-B: c\r\n" + line + b"\r\n\r\n", "GET")
-    assert (answer.status, answer.headers) == (200, {"x-b": "c", key: text})
+    response = parse_response_head(b"HTTP/1.1 200 OK\r\nX-B: c\r\n" + line + b"\r\n\r\n", "GET")
+    assert (response.status, response.headers) == (200, {"x-b": "c", key: text})
     for written in (request_head("GET", "/", "x", {key: text}), response_head(200, "OK", {key: text}, "")):
         assert b"\r\n" + name.title() + b": " + value + b"\r\n" in written
 

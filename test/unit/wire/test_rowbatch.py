@@ -23,8 +23,8 @@ ROW = BatchedRow("PUT", "%C3%BC", {"x-content-type": "text/\xfc"})
 def test_rows_and_answers_arrive_as_they_are():
     rows = [ROW, BatchedRow("DELETE", "o/p", {})]
     assert decode_rows(encode_rows(rows)) == rows
-    answers = [RowAnswer(201, {}), RowAnswer(301, {"location": "/.shards_a/c"})]
-    assert decode_answers(encode_answers(answers), 2) == answers
+    responses = [RowAnswer(201, {}), RowAnswer(301, {"location": "/.shards_a/c"})]
+    assert decode_answers(encode_answers(responses), 2) == responses
 
 
 @pytest.mark.parametrize(

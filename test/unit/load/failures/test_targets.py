@@ -50,7 +50,7 @@ def test_disks_that_fail_are_there_and_some_go_on(share, nodes, disks, spread):
 
 
 @pytest.mark.parametrize(
-    ("failure", "said"),
+    ("failure", "message"),
     [
         (Failure("racks", "kill", 10), "nodes, disks, proxies can fail, not 'racks'"),
         (Failure("nodes", "wipe", 10), "nodes fail by kill, stop, partition, not by 'wipe'"),
@@ -59,8 +59,8 @@ def test_disks_that_fail_are_there_and_some_go_on(share, nodes, disks, spread):
         (Failure("disks", "wipe", 10, "odd"), "uniform or skewed, not 'odd'"),
     ],
 )
-def test_what_cannot_fail_is_said(failure, said):
-    with pytest.raises(BadFailure, match=said):
+def test_what_cannot_fail_is_said(failure, message):
+    with pytest.raises(BadFailure, match=message):
         chosen(failure)
 
 

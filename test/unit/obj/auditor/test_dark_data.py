@@ -31,22 +31,22 @@ def listings(answers, *, shards_max=100):
 
 
 @pytest.mark.parametrize(
-    ("answers", "found"),
+    ("responses", "found"),
     [
         ({0: listing(), 1: listing("o"), 2: listing()}, True),
         ({0: listing(), 1: listing("o2"), 2: listing()}, False),
         ({0: BackendResponse(404), 1: listing(), 2: BackendResponse(404)}, False),
     ],
 )
-def test_one_row_anywhere_is_enough(answers, found):
-    assert listings(answers)[0].contains("AUTH_a", "c", "o") is found
+def test_one_row_anywhere_is_enough(responses, found):
+    assert listings(responses)[0].contains("AUTH_a", "c", "o") is found
 
 
 @pytest.mark.parametrize(
-    "answer", [TransportError("down"), 503, BackendResponse(200, {}, b"{"), BackendResponse(200, {}, b"{}")]
+    "response", [TransportError("down"), 503, BackendResponse(200, {}, b"{"), BackendResponse(200, {}, b"{}")]
 )
-def test_while_one_server_does_not_answer_nothing_is_known(answer):
-    made, _nodes = listings({0: listing(), 1: listing(), 2: answer})
+def test_while_one_server_does_not_answer_nothing_is_known(response):
+    made, _nodes = listings({0: listing(), 1: listing(), 2: response})
     with pytest.raises(Unknown):
         made.contains("AUTH_a", "c", "o")
 
@@ -109,9 +109,9 @@ def test_the_operator_says_what_becomes_of_dark_objects(action, request_):
         watcher(False, action="burn")
 
 
-@pytest.mark.parametrize("answer", [True, Unknown("down")])
-def test_what_is_listed_or_unknown_is_left_alone(answer):
-    watcher(answer, action="delete").see_object(object_metadata=OLD, data_file_path="p")
+@pytest.mark.parametrize("response", [True, Unknown("down")])
+def test_what_is_listed_or_unknown_is_left_alone(response):
+    watcher(response, action="delete").see_object(object_metadata=OLD, data_file_path="p")
 
 
 def test_new_objects_may_be_in_no_listing_yet():

@@ -54,23 +54,28 @@ def test_a_task_tells_the_object_and_when_it_expired():
     "name", ["", "x", "5", "5-", "5-a", "5-a/c", "5-a/c/", "5-/c/o", "soon-a/c/o", "-a/c/o"]
 )
 def test_what_is_no_task_is_left_alone_and_told(name):
-    told = []
-    assert list(queue({"1": [name, "0000000005-a/c/o"]}, warn=told.append).due("1", NOW_S))[0].path.obj == "o"
-    assert len(told) == 1
+    messages = []
+    assert (
+        list(queue({"1": [name, "0000000005-a/c/o"]}, warn=messages.append).due("1", NOW_S))[0].path.obj
+        == "o"
+    )
+    assert len(messages) == 1
     assert parse_task(name) is None
 
 
 def test_what_is_no_container_of_the_queue_is_left_alone():
-    told = []
-    assert list(queue({"notes": [], "0000086379": []}, warn=told.append).containers(NOW_S)) == ["0000086379"]
-    assert len(told) == 1
+    messages = []
+    assert list(queue({"notes": [], "0000086379": []}, warn=messages.append).containers(NOW_S)) == [
+        "0000086379"
+    ]
+    assert len(messages) == 1
 
 
 def test_a_name_with_a_digit_too_many_does_not_hide_later_containers():
-    told = []
-    found = queue({"16998335999": [], "1699919979": [], "1700092800": []}, warn=told.append)
+    messages = []
+    found = queue({"16998335999": [], "1699919979": [], "1700092800": []}, warn=messages.append)
     assert list(found.containers(NOW_S)) == ["1699919979"]
-    assert len(told) == 1 and "16998335999" in told[0]
+    assert len(messages) == 1 and "16998335999" in messages[0]
 
 
 def test_deletions_that_clients_asked_for_come_at_once_and_to_the_moment():

@@ -1,21 +1,14 @@
 """Whether a node works on the expirer's queue is said by its configuration."""
 
-import subprocess
-import sys
-
 import pytest
+
+from test.support.peer import run
 
 pytestmark = pytest.mark.process
 
 
 def once(conf):
-    return subprocess.run(
-        [sys.executable, "-m", "swift.cli.daemon", "object-expirer", str(conf), "once", "-v"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return run("swift-object-expirer", conf, "once", "-v")
 
 
 @pytest.fixture

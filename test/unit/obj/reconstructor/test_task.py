@@ -45,8 +45,8 @@ def put_archive(node, part, name, index, body, at=NOW, commit=True, etag=None):
     }
     if not commit:
         headers["x_backend_no_commit"] = "True"
-    answer = node.ask("PUT", f"/{part}/a/c/{name}", at, archives(body)[index], **headers)
-    assert answer.status == 201
+    response = node.ask("PUT", f"/{part}/a/c/{name}", at, archives(body)[index], **headers)
+    assert response.status == 201
 
 
 def put(nodes, part, name, body, at=NOW, indexes=(0, 1, 2), **more):
@@ -64,8 +64,8 @@ def reconstruct(nodes, number, selection=None, **options):
 
 
 def archive_of(nodes, number, part, name):
-    answer = nodes[number].ask("GET", f"/{part}/a/c/{name}", **POLICY)
-    return answer.content if answer.status == 200 else None
+    response = nodes[number].ask("GET", f"/{part}/a/c/{name}", **POLICY)
+    return response.content if response.status == 200 else None
 
 
 def test_a_wiped_device_gets_the_very_archives_that_it_had(nodes):

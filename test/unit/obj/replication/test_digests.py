@@ -54,8 +54,8 @@ def test_each_node_tells_of_its_own_archives_and_they_are_equal():
 def test_questions_and_answers_are_read_as_they_were_written():
     question = {0: None, 7: 3, 4294967295: 0}
     assert decode_request(encode_request(question)) == question
-    answer = {0: "", 7: "ab"}
-    assert decode_response(encode_response(answer)) == answer
+    response = {0: "", 7: "ab"}
+    assert decode_response(encode_response(response)) == response
 
 
 def test_the_largest_question_fits_into_its_bound():
@@ -90,13 +90,13 @@ def test_what_has_not_changed_is_not_hashed_again(nodes):
     node = nodes[0]
     node.ask("PUT", "/3/a/c/o", nodes.clock.time(), b"x")
     store = node.stores.engine(GOLD)
-    asked = []
+    requests = []
 
     class Counting:
         maintenance = store.maintenance
 
         def hashes(self, *args, **more):
-            asked.append(args)
+            requests.append(args)
             return store.hashes(*args, **more)
 
     digest_cache = DigestCache(ManualClock().monotonic, 100.0)
@@ -105,7 +105,7 @@ def test_what_has_not_changed_is_not_hashed_again(nodes):
     os.utime(journal, (1, 1))
     for _ in range(3):
         assert digest_cache.entry(Counting(), "d0", 3, GOLD) == first
-    assert len(asked) == 2
+    assert len(requests) == 2
     node.ask("PUT", "/3/a/c/p", nodes.clock.time(), b"x")
     assert digest_cache.entry(Counting(), "d0", 3, GOLD) != first
 
@@ -175,9 +175,9 @@ def replicate(node, body, path="/3", **headers):
 def test_a_server_answers_for_many_partitions_at_once(nodes):
     node = nodes[0]
     node.ask("PUT", "/3/a/c/o", nodes.clock.time(), b"x")
-    answer = replicate(node, encode_request({3: None, 4: None}))
-    assert answer.headers["x-backend-partition-digests"] == "true"
-    assert decode_response(answer.content) == {3: digest_of(node.hashes(3), None), 4: EMPTY}
+    response = replicate(node, encode_request({3: None, 4: None}))
+    assert response.headers["x-backend-partition-digests"] == "true"
+    assert decode_response(response.content) == {3: digest_of(node.hashes(3), None), 4: EMPTY}
 
 
 def test_a_server_refuses_what_it_cannot_bound(nodes):

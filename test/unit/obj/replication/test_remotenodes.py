@@ -88,8 +88,8 @@ def test_what_are_no_hashes_is_no_answer(bench, body):
 
 
 def test_only_suffixes_are_taken_from_an_answer(bench):
-    answer = {"abc": "1", "../": "2", "valid": True, 5: "3", "ABC": "4", "fff": None}
-    bench.state_of(BackendResponse(200, {}, pickle.dumps(answer, 2)))
+    response = {"abc": "1", "../": "2", "valid": True, 5: "3", "ABC": "4", "fff": None}
+    bench.state_of(BackendResponse(200, {}, pickle.dumps(response, 2)))
     assert bench.remote_nodes.hashes(make_node(1), GOLD, 7) == (200, {"abc": "1", "fff": None})
 
 
@@ -153,9 +153,9 @@ def test_suffixes_are_told_in_portions_that_a_request_line_takes(bench):
     assert all(headers[fields.BACKEND_MAKE_DURABLE] == "true" for *_, headers in bench.nodes.requests)
 
 
-@pytest.mark.parametrize("answer", [507, TransportError("away")])
-def test_a_node_that_took_no_note_is_told(bench, answer):
-    bench.nodes.answers[1] = answer
+@pytest.mark.parametrize("response", [507, TransportError("away")])
+def test_a_node_that_took_no_note_is_told(bench, response):
+    bench.nodes.answers[1] = response
     assert not bench.remote_nodes.invalidate(make_node(1), GOLD, 7, ["abc"], durable=False)
 
 

@@ -181,12 +181,12 @@ def test_the_partition_with_the_fewest_copies_comes_first(make):
     assert bench.planned == [1, 3, 2]
 
 
-@pytest.mark.parametrize("said", [404, 500, 507, TransportError("away")])
-def test_a_partner_that_does_not_say_leaves_everything_to_be_done(make, said):
+@pytest.mark.parametrize("response", [404, 500, 507, TransportError("away")])
+def test_a_partner_that_does_not_say_leaves_everything_to_be_done(make, response):
     bench = make(range(3))
-    bench.remote_nodes.has = {1: said}
+    bench.remote_nodes.has = {1: response}
     assert sorted(bench.planned) == [0, 1, 2]
-    assert bench.passing.unmounted == ({1} if said == 507 else set())
+    assert bench.passing.unmounted == ({1} if response == 507 else set())
 
 
 def test_what_does_not_belong_here_is_a_unit_whatever_the_others_have(make):

@@ -3,15 +3,13 @@
 import json
 import os
 import pwd
-import subprocess
-import sys
 from array import array
 
 import pytest
 
 from swift.ring.ringfile import save_table
 from swift.ring.table import RingTable
-from test.support.peer import record, with_ec
+from test.support.peer import record, run, with_ec
 from test.support.processes import free_ports
 
 pytestmark = pytest.mark.process
@@ -33,7 +31,7 @@ def node(tmp_path):
             (place / "9000000000.00000.ts").touch()
     (tmp_path / "swift.conf").write_text(with_ec(2, 1))
 
-    def run(module, options, *words):
+    def run_once(module, options, *words):
         section = module.replace("_", "-")
         conf = tmp_path / "object-server.conf"
         conf.write_text(
@@ -41,13 +39,12 @@ def node(tmp_path):
             f"user = {pwd.getpwuid(os.geteuid()).pw_name}\ndevices = {tmp_path}/srv\nmount_check = false\n"
             f"recon_cache_path = {tmp_path}\n[{section}]\n{options}\n"
         )
-        command = [sys.executable, "-m", "swift.cli.daemon", section, str(conf), "-o", "-v", *words]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        done = run(f"swift-{section}", conf, "-o", "-v", *words)
         assert "Traceback" not in done.stderr + done.stdout
         recon = tmp_path / "object.recon"
         return done, json.loads(recon.read_text()) if recon.exists() else {}
 
-    return run
+    return run_once
 
 
 @pytest.mark.parametrize("workers", [0, 2])

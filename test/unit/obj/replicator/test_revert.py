@@ -105,8 +105,8 @@ def test_a_tombstone_goes_home_like_an_object(nodes):
     put(nodes[0], 0, "o")
     assert nodes[3].ask("DELETE", "/0/a/c/o", NOW + 5).status == 404
     replicate(nodes, 3)
-    answer = nodes[0].ask("GET", "/0/a/c/o")
-    assert (answer.status, answer.headers["x-backend-timestamp"]) == (404, f"{NOW + 5:.5f}")
+    response = nodes[0].ask("GET", "/0/a/c/o")
+    assert (response.status, response.headers["x-backend-timestamp"]) == (404, f"{NOW + 5:.5f}")
     assert not (nodes[3].path / "objects/0").exists()
 
 

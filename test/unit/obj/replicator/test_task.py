@@ -63,8 +63,8 @@ def replicate(nodes, number, settings, **selection):
 
 def put(nodes, part, name, numbers, at=NOW, body=b"body"):
     for number in numbers:
-        answer = nodes[number].ask("PUT", f"/{part}/a/c/{name}", at, body, x_object_meta_a="1")
-        assert answer.status == 201
+        response = nodes[number].ask("PUT", f"/{part}/a/c/{name}", at, body, x_object_meta_a="1")
+        assert response.status == 201
 
 
 def test_a_wiped_device_gets_everything_back(nodes):
@@ -83,8 +83,8 @@ def test_a_wiped_device_gets_everything_back(nodes):
         nodes.replicate(number)
     assert {part: nodes[1].hashes(part) for part in range(8)} == whole
     assert before != whole
-    answer = nodes[1].ask("GET", "/1/a/c/o1-2")
-    assert (answer.status, answer.content) == (200, b"body")
+    response = nodes[1].ask("GET", "/1/a/c/o1-2")
+    assert (response.status, response.content) == (200, b"body")
 
 
 def test_when_everything_is_equal_each_partner_is_asked_once_and_nothing_is_done(nodes):
@@ -162,8 +162,8 @@ def test_what_was_deleted_stays_deleted(nodes):
     for number in (1, 2, 0):
         nodes.replicate(number)
     for number in range(3):
-        answer = nodes[number].ask("GET", "/0/a/c/o")
-        assert (answer.status, answer.headers["x-backend-timestamp"]) == (404, f"{NOW + 5:.5f}")
+        response = nodes[number].ask("GET", "/0/a/c/o")
+        assert (response.status, response.headers["x-backend-timestamp"]) == (404, f"{NOW + 5:.5f}")
 
 
 def test_a_handoff_goes_home_and_leaves_nothing_behind(nodes):

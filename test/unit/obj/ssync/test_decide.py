@@ -17,7 +17,7 @@ def t(second):
 
 
 @pytest.mark.parametrize(
-    ("offer", "local", "wanted"),
+    ("offer", "local", "expected"),
     [
         (Offer.of(H, t(5)), None, "dm"),
         (Offer.of(H, t(5)), LocalVersion(t(5), t(5), t(5)), ""),
@@ -35,10 +35,10 @@ def t(second):
         (Offer.of(H, t(4), t(9), t(9)), LocalVersion(t(5)), ""),
     ],
 )
-def test_what_is_newer_is_wanted(offer, local, wanted):
+def test_what_is_newer_is_wanted(offer, local, expected):
     want = parts_to_request(offer, local)
     text = "" if want is None else want.encode().split()[1]
-    assert text == wanted
+    assert text == expected
 
 
 def test_expired_objects_are_there_and_tombstones_have_no_metadata():

@@ -56,13 +56,13 @@ def serve(bench, *pieces, headers=None):
     """Everything the receiver said, and the error that ended it."""
     response = bench.ask("SSYNC", "/sda/1", headers, stream=Script(*pieces))
     assert response.status == 200
-    said = []
+    messages = []
     try:
         for piece in response.body:
-            said.append(piece)
+            messages.append(piece)
     except BodyError as error:
-        return b"".join(said), error
-    return b"".join(said), None
+        return b"".join(messages), error
+    return b"".join(messages), None
 
 
 def test_objects_arrive_with_all_their_metadata(bench):
@@ -171,8 +171,8 @@ def test_offers_are_compared_with_what_is_here_in_any_number(bench):
     assert said.count(b" dm\r\n") == 125
 
 
-@pytest.mark.parametrize(("count", "wanted"), [(10, 20), (11, 0)])
-def test_objects_that_cannot_be_looked_at_are_wanted_unless_they_are_many(bench, count, wanted):
+@pytest.mark.parametrize(("count", "expected"), [(10, 20), (11, 0)])
+def test_objects_that_cannot_be_looked_at_are_wanted_unless_they_are_many(bench, count, expected):
     session = SsyncHead("sda", "1", bench.context.policies.default, None)
     context = bench.app._ssync_context(session)
     hashes = [f"{number:032x}" for number in range(20)]
@@ -181,11 +181,11 @@ def test_objects_that_cannot_be_looked_at_are_wanted_unless_they_are_many(bench,
         store = BadSector(store, object_hash, looks=True)
     offers = [encode_line(f"{object_hash} 5000000000.00000") for object_hash in hashes]
     request = Request("SSYNC", "/sda/1", {}, Script(OPENING[0], *offers, OPENING[1]))
-    said = []
+    messages = []
     with pytest.raises(BodyError):
-        said.extend(SsyncReceiver(request, session, replace(context, store=store)).serve())
-    assert b"".join(said).count(b" dm\r\n") == wanted
-    assert (b":ERROR: 0 " in b"".join(said)) is (wanted == 0)
+        messages.extend(SsyncReceiver(request, session, replace(context, store=store)).serve())
+    assert b"".join(messages).count(b" dm\r\n") == expected
+    assert (b":ERROR: 0 " in b"".join(messages)) is (expected == 0)
 
 
 def test_what_is_no_hash_never_becomes_a_path(bench):

@@ -165,28 +165,28 @@ def arrived(node):
 @pytest.mark.parametrize(("looks", "size"), [(True, 10), (False, 10), (False, 300_000)])
 def test_an_object_that_the_device_cannot_read_is_a_failure_and_the_others_go_on(pair, looks, size):
     put_three(pair[0], size)
-    sender, wanted = sender_of(pair), job(pair)
+    sender, requested = sender_of(pair), job(pair)
     whole = sender.store_at
     sender.store_at = lambda device: BadSector(whole(device), HASHER.hexdigest("a", "c", "b"), looks=looks)
-    pushed = sender.push(wanted)
+    pushed = sender.push(requested)
     assert (pushed.failed, len(pushed.in_sync)) == (1, 2)
     assert arrived(pair[1]) == ["a", "c"]
 
 
 def test_a_node_that_is_gone_or_refuses_is_a_failure_in_one_sentence(pair):
     pair[0].ask("PUT", "/1/a/c/o", NOW, b"x")
-    sender, wanted = sender_of(pair), job(pair)
+    sender, requested = sender_of(pair), job(pair)
     pair[1].path.rename(pair[1].root / "away")
     with pytest.raises(PushFailed, match="507"):
-        sender.push(wanted)
+        sender.push(requested)
     pair[1].stop()
     with pytest.raises(PushFailed, match="SSYNC to 127.0.0.1"):
-        sender.push(wanted)
+        sender.push(requested)
 
 
 def test_a_receiver_that_refuses_an_update_is_told_of(pair):
     pair[0].ask("PUT", "/1/a/c/o", NOW, b"older")
-    sender, wanted = sender_of(pair), job(pair)
+    sender, requested = sender_of(pair), job(pair)
     execute = pair[1].app._table["PUT"]
     pair[1].app.put = lambda request: (request.body.read(), execute(request))[1]
 
@@ -195,7 +195,7 @@ def test_a_receiver_that_refuses_an_update_is_told_of(pair):
 
     pair[1].app.verbs = lambda: {"PUT": busy, "POST": busy, "DELETE": busy}
     with pytest.raises(PushFailed, match="1 failures to 0 successes"):
-        sender.push(wanted)
+        sender.push(requested)
 
 
 # --- erasure coding ---------------------------------------------------------------------------------

@@ -132,28 +132,28 @@ def test_a_redirect_is_followed_at_once_and_remembered(bench, location, quoted, 
 
 
 def test_the_newest_of_several_redirects_counts(bench):
-    answers = {0: to_shard("/.shards_a/old/o", at=200), 1: to_shard("/.shards_a/new/o", at=300), 2: 201}
+    responses = {0: to_shard("/.shards_a/old/o", at=200), 1: to_shard("/.shards_a/new/o", at=300), 2: 201}
     bench.nodes.answers = {
-        n: lambda _method, path, answer=answer: (
+        n: lambda _method, path, answer=response: (
             (BackendResponse(503) if ".shards" in path else answer)
             if not isinstance(answer, int)
             else BackendResponse(answer)
         )
-        for n, answer in answers.items()
+        for n, response in responses.items()
     }
     assert bench.deliver().pending.update.container_path == ".shards_a/new"
 
 
 @pytest.mark.parametrize(
-    "reply",
+    "response",
     [
         BackendResponse(301, {}),
         BackendResponse(301, {"location": "/only"}),
         BackendResponse(301, {"location": "/a/b", fields.BACKEND_REDIRECT_TIMESTAMP: "soon"}),
     ],
 )
-def test_a_redirect_to_nowhere_is_a_failure(bench, reply):
-    bench.nodes.answers = dict.fromkeys(range(3), reply)
+def test_a_redirect_to_nowhere_is_a_failure(bench, response):
+    bench.nodes.answers = dict.fromkeys(range(3), response)
     done = bench.deliver()
     assert not done.is_complete and not done.is_changed and len(bench.paths) == 3
 

@@ -211,10 +211,10 @@ def test_a_missing_ring_is_one_error_and_loses_nothing(bench):
 
 def test_a_redirect_is_followed_once_to_the_newest_shard(bench):
     bench.save()
-    answers = {0: moved("/.shards_a/old/o", 5), 1: moved("/.shards_a/new%2Bx/o", 9), 2: 201}
-    answers[1].headers["x-backend-location-is-quoted"] = "true"
-    for number, answer in answers.items():
-        bench.nodes.answers[number] = lambda _m, path, a=answer: a if "/AUTH_a/" in path else 201
+    responses = {0: moved("/.shards_a/old/o", 5), 1: moved("/.shards_a/new%2Bx/o", 9), 2: 201}
+    responses[1].headers["x-backend-location-is-quoted"] = "true"
+    for number, response in responses.items():
+        bench.nodes.answers[number] = lambda _m, path, a=response: a if "/AUTH_a/" in path else 201
     assert bench.run_once() == {"redirects": 1, "successes": 1, "unlinks": 1}
     second = [path for _, _, path, _ in bench.nodes.requests if "/.shards_a/" in path]
     assert sorted(second) == [f"/d{n}/7/.shards_a/new%2Bx/o" for n in range(3)]

@@ -124,7 +124,7 @@ def test_a_whole_listing_says_how_much_there_is_and_a_part_does_not():
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "response",
     [
         Response(503),
         Response(404),
@@ -136,9 +136,9 @@ def test_a_whole_listing_says_how_much_there_is_and_a_part_does_not():
         Response(200, {fields.BACKEND_RECORD_STORAGE_POLICY_INDEX: "7"}, b"[]"),
     ],
 )
-def test_no_listing_has_a_hole_where_a_shard_cannot_be_listed(answer):
+def test_no_listing_has_a_hole_where_a_shard_cannot_be_listed(response):
     shards = Shards(["a1", "b1"], ["b"])
-    shards.responses[".shards_a/c-1"] = answer
+    shards.responses[".shards_a/c-1"] = response
     with pytest.raises(HTTPError) as caught:
         shards.list({})
     assert caught.value.response.status == 503

@@ -94,12 +94,12 @@ class Model:
             self.take(to, taker, name, deleted, time)
 
     def ask(self, name, params, wanted, may_lack):
-        answers = []
+        responses = []
         for number in self.majority():
             if self.chance.random() < 0.5:
                 self.move()
-            answers.append(self.answer(name, number, params, wanted))
-        return answers
+            responses.append(self.answer(name, number, params, wanted))
+        return responses
 
     def answer(self, container, number, params, wanted):
         reverse, marker = params.get("reverse") == "true", params.get("marker", "")
@@ -179,16 +179,16 @@ def test_where_all_servers_agree_nothing_is_in_doubt_and_each_is_asked_once():
         model.write(home, name, deleted=number % 5 == 0)
         # What it was before lies at the root still.
         model.rows[ROOT][number % 3][name] = (0, False)
-    asked = []
+    requests = []
 
     def ask(name, params, wanted, may_lack):
-        asked.append(name)
+        requests.append(name)
         return model.ask(name, params, wanted, may_lack)
 
     page = split_page(ask, ROOT, {}, 1000)
     assert [row["name"] for row, _ in page.rows] == [n for i, n in enumerate(NAMES) if i % 5]
     assert all(is_sure for _, is_sure in page.rows) and not page.end
-    assert asked == [ROOT, "s/1", "s/2", "s/3"]
+    assert requests == [ROOT, "s/1", "s/2", "s/3"]
 
 
 # --- who is asked -----------------------------------------------------------------------------------------
@@ -211,7 +211,7 @@ def asked_of(script, params=None, wanted=100):
 
 
 @pytest.mark.parametrize(
-    "params, wanted",
+    "params, expected",
     [
         ({}, ["s/1", "s/2", "s/3"]),
         ({"reverse": "true"}, ["s/3", "s/2", "s/1"]),
@@ -225,8 +225,8 @@ def asked_of(script, params=None, wanted=100):
         ({"path": ""}, ["s/1", "s/2", "s/3"]),
     ],
 )
-def test_only_shards_that_can_have_what_is_asked_for_are_asked(params, wanted):
-    assert asked_of(Script({ROOT: SPLIT}), params) == [ROOT, *wanted]
+def test_only_shards_that_can_have_what_is_asked_for_are_asked(params, expected):
+    assert asked_of(Script({ROOT: SPLIT}), params) == [ROOT, *expected]
 
 
 def test_shards_behind_a_full_page_are_not_asked():
@@ -273,7 +273,7 @@ def test_new_shards_and_those_that_have_gone_may_be_missing():
 
 
 def verdicts(reported):
-    pages = [[ReplicaRows(rows, "", []) for rows in answers] for answers in reported]
+    pages = [[ReplicaRows(rows, "", []) for rows in responses] for responses in reported]
     return [(row["name"], is_sure) for row, is_sure in merge(pages, "", reverse=False).rows]
 
 

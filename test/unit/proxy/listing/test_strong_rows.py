@@ -114,19 +114,19 @@ def test_a_common_prefix_is_listed_if_an_object_below_it_exists():
 
 
 @pytest.mark.parametrize(
-    "answers", [[plain(ROW), None, None], [plain(ROW), BackendResponse(404), BackendResponse(404)]]
+    "responses", [[plain(ROW), None, None], [plain(ROW), BackendResponse(404), BackendResponse(404)]]
 )
-def test_a_minority_is_not_believed(answers):
+def test_a_minority_is_not_believed(responses):
     with pytest.raises(HTTPError) as caught:
-        Servers(a__c=answers).page()
+        Servers(a__c=responses).page()
     assert caught.value.response.status == 503
 
 
 @pytest.mark.parametrize(
-    "said", [{"x_backend_sharding_state": "sharding"}, {"x_backend_shards_known": "true"}]
+    "message", [{"x_backend_sharding_state": "sharding"}, {"x_backend_shards_known": "true"}]
 )
-def test_who_knows_of_shards_ends_it_whatever_the_others_say(said):
-    assert Servers(a__c=[plain(ROW), plain(ROW), plain(**said)]).page() is Finding.SPLIT
+def test_who_knows_of_shards_ends_it_whatever_the_others_say(message):
+    assert Servers(a__c=[plain(ROW), plain(ROW), plain(**message)]).page() is Finding.SPLIT
 
 
 SHARD = ShardRange("s/1", "1700000000.00000", state=State.ACTIVE)

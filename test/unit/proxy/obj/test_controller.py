@@ -67,8 +67,8 @@ def test_nothing_is_in_a_container_that_is_not_there(sim, method):
 
 def test_an_older_write_than_what_there_is_is_taken_and_changes_nothing(stored):
     sim, _primaries = stored
-    answer = sim("PUT", "/a/c/o", {"x-timestamp": Timestamp(5).internal}, b"older")
-    assert answer.status == 202
+    response = sim("PUT", "/a/c/o", {"x-timestamp": Timestamp(5).internal}, b"older")
+    assert response.status == 202
     assert sim("GET", "/a/c/o").body == b"body"
     assert sim("DELETE", "/a/c/o", {"x-timestamp": Timestamp(5).internal}).status == 409
     assert sim("GET", "/a/c/o").body == b"body"

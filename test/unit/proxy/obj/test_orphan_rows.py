@@ -58,12 +58,12 @@ def test_a_write_that_all_nodes_took_sends_no_row_of_its_own(sim):
 @pytest.mark.parametrize(("accepted", "left"), [((200, 201, 202), [1, 2]), ((404,), [0, 2]), ((), [0, 1, 2])])
 def test_an_attempt_is_an_orphan_when_nobody_accepted_it(accepted, left):
     attempts = [{"same": "headers"} for _ in range(3)]
-    answers = [
+    responses = [
         BackendResponse(201, attempt=attempts[0]),
         BackendResponse(404, attempt=attempts[1]),
         BackendResponse(201),
     ]
-    orphans = unsent_updates(attempts, answers, accepted)
+    orphans = unsent_updates(attempts, responses, accepted)
     assert [number for number in range(3) if any(o is attempts[number] for o in orphans)] == left
 
 

@@ -29,10 +29,6 @@ def record(body=b"body", second=1):
     return Record(Header(Kind.DATA, 0, 7, bytes(16), Timestamp(second)), b"metadata", body)
 
 
-FAILED_CALLS = [("pwrite", no_space()), ("pwrite", broken()), ("fdatasync", broken())]
-GARBAGE = st.lists(st.binary(min_size=1, max_size=700), min_size=1, max_size=5)
-
-
 class Bench:
     def __init__(self):
         self.machine = Machine(SimulatedDisk(TOP))

@@ -151,7 +151,7 @@ def decide(*talks, early=()):
         made = commit_conditionally(
             TARGET, taking, documents, writer=Timestamp(10), early=early, need=NEED, grace_s=1.0
         )
-        result = sorted(answer.status for answer in made)
+        result = sorted(response.status for response in made)
     except HTTPError as error:
         result = error.response.status
     except (NewerVersionKnown, VersionsDiffer, TooFewNodes) as error:

@@ -150,8 +150,8 @@ def test_a_node_for_every_attempt_and_others_for_those_that_fail():
     cluster = StubCluster(
         n1=StubNode(), n2=StubNode(fails=("wait",)), n3=StubNode(503), n4=StubNode(), n5=StubNode()
     )
-    sinks, answers = open_targets(opening(cluster, Nodes(1, 2, 3, 4, 5)), [{}, {}, {}], 2)
-    assert sorted(each.node.id for each in sinks) == [1, 4, 5] and answers == []
+    sinks, responses = open_targets(opening(cluster, Nodes(1, 2, 3, 4, 5)), [{}, {}, {}], 2)
+    assert sorted(each.node.id for each in sinks) == [1, 4, 5] and responses == []
     assert [number for number, _ in cluster.failures] == [2] and (3, 503) in cluster.judged
 
 
@@ -168,8 +168,8 @@ def test_silent_nodes_are_waited_for_only_when_the_others_are_too_few():
 def test_an_answer_below_500_is_an_answer_and_507_means_no_room():
     cluster = StubCluster(n1=StubNode(412), n2=StubNode(507), n3=StubNode())
     asked = opening(cluster, Nodes(1, 2, 3))
-    sinks, answers = open_targets(asked, [{}, {}], 1)
-    assert [answer.status for answer in answers] == [412]
+    sinks, responses = open_targets(asked, [{}, {}], 1)
+    assert [response.status for response in responses] == [412]
     assert [each.node.id for each in sinks] == [3] and [full.id for full in asked.full_nodes] == [2]
     assert cluster.talks[1].is_aborted
 
@@ -196,5 +196,5 @@ def test_so_many_final_answers_as_agree_are_enough():
     sinks.append(UploadTarget(make_node(3), StubNode(fails=("reply",)), {}, StubCluster()))
     sinks.append(UploadTarget(make_node(4), StubNode(), {}, StubCluster()))
     sinks[3].alive = False
-    answers = final_responses(sinks, 2, 0.1)
-    assert [answer.status for answer in answers] == [201, 201]
+    responses = final_responses(sinks, 2, 0.1)
+    assert [response.status for response in responses] == [201, 201]

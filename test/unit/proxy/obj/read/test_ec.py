@@ -93,19 +93,19 @@ class World:
             again = self.archives()[to.id]
             cluster.responses[to.id].append(again)
             cluster.every.append(again)
-        answer = cluster.response(to)
-        wanted = "" if fields.BACKEND_IGNORE_RANGE in headers else headers.get("range", "")
-        if answer is None or answer.status != 200 or not wanted:
-            return answer
-        first, _, last = wanted.removeprefix("bytes=").partition("-")
-        data = answer.stream.remaining_bytes
+        response = cluster.response(to)
+        requested = "" if fields.BACKEND_IGNORE_RANGE in headers else headers.get("range", "")
+        if response is None or response.status != 200 or not requested:
+            return response
+        first, _, last = requested.removeprefix("bytes=").partition("-")
+        data = response.stream.remaining_bytes
         first, last = (first, last) if first else (max(0, len(data) - int(last)), "")
         if int(first) >= len(data):
-            return BackendResponse(416, answer.headers, stream=Body(b""))
+            return BackendResponse(416, response.headers, stream=Body(b""))
         stop = min(len(data), int(last or len(data)) + 1)
-        part = {**answer.headers, "content-range": f"bytes {first}-{stop - 1}/{len(data)}"}
-        answer.stream.remaining_bytes = data[int(first) : stop]
-        return BackendResponse(206, part, stream=answer.stream)
+        part = {**response.headers, "content-range": f"bytes {first}-{stop - 1}/{len(data)}"}
+        response.stream.remaining_bytes = data[int(first) : stop]
+        return BackendResponse(206, part, stream=response.stream)
 
     def record_failure(self, *_):
         return
@@ -116,37 +116,39 @@ class World:
     def __call__(self, method="GET", **headers):
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         target = SimpleNamespace(policy=POLICY, view=None, part=1, path=EntityPath("a", "c", "o"))
-        answer = self.reader.read(Request(method, "/v1/a/c/o", sent), target, dict(sent))
+        response = self.reader.read(Request(method, "/v1/a/c/o", sent), target, dict(sent))
         try:
-            data = answer.read_body()
+            data = response.read_body()
         finally:
-            answer.discard()
+            response.discard()
         for _ in range(5):
             green.sleep()
-        return SimpleNamespace(status=answer.status, headers=answer.headers, data=data)
+        return SimpleNamespace(status=response.status, headers=response.headers, data=data)
 
     @property
     def left_open(self):
         """Bodies of answers that nobody closed or read to their end."""
-        told = [reply for cluster in self.clusters for reply in cluster.every]
-        pending = [reply for cluster in self.clusters for replies in cluster.responses for reply in replies]
+        told = [response for cluster in self.clusters for response in cluster.every]
+        pending = [
+            response for cluster in self.clusters for responses in cluster.responses for response in responses
+        ]
         return [r for r in told if not r.stream.is_closed and r.stream.remaining_bytes and r not in pending]
 
 
 def test_an_object_is_what_was_stored_and_its_archives_are_not_seen():
     world = World()
-    answer = world()
-    assert (answer.status, answer.data) == (200, BODY)
-    assert answer.headers["content-length"] == "2500"
-    assert answer.headers["etag"] == md5(BODY).hexdigest()
-    assert answer.headers["content-type"] == "text/plain"
-    assert not [name for name in answer.headers if name.startswith("x-object-sysmeta-ec-")]
+    response = world()
+    assert (response.status, response.data) == (200, BODY)
+    assert response.headers["content-length"] == "2500"
+    assert response.headers["etag"] == md5(BODY).hexdigest()
+    assert response.headers["content-type"] == "text/plain"
+    assert not [name for name in response.headers if name.startswith("x-object-sysmeta-ec-")]
     assert not world.left_open
 
 
 def test_an_empty_object_is_one():
-    answer = World(b"")()
-    assert (answer.status, answer.data, answer.headers["content-length"]) == (200, b"", "0")
+    response = World(b"")()
+    assert (response.status, response.data, response.headers["content-length"]) == (200, b"", "0")
 
 
 @pytest.mark.parametrize("text", [None, "", "-1", "²", "1e3", " 5", "9" * 5000, "x"])
@@ -157,8 +159,8 @@ def test_archives_that_say_no_length_are_503_and_let_go(text):
         return data
 
     world = World(change=spoil)
-    answer = world()
-    assert (answer.status, world.left_open) == (503, [])
+    response = world()
+    assert (response.status, world.left_open) == (503, [])
     assert "has an invalid object size" in world.logged[0]
 
 
@@ -170,11 +172,11 @@ def test_a_length_that_is_wrong_never_gives_other_bytes(length):
 
     world = World(change=spoil)
     try:
-        answer = world()
+        response = world()
     except BodyError:
         assert length > 2000, "the answer had begun"
     else:
-        assert answer.status == 503 or BODY.startswith(answer.data)
+        assert response.status == 503 or BODY.startswith(response.data)
 
 
 def test_damaged_archives_are_503_when_there_are_too_few_others():
@@ -206,9 +208,9 @@ def test_a_node_that_says_nonsense_about_its_time_does_not_fail_the_read(stamp):
         headers["x-object-meta-a"] = str(index)
         return data
 
-    answer = World(change=posted)(if_modified_since="Sat, 01 Jan 2000 00:00:00 GMT")
-    assert answer.status == 304, "the time that is known is that of 1970"
-    assert answer.headers["x-object-meta-a"] == "1"
+    response = World(change=posted)(if_modified_since="Sat, 01 Jan 2000 00:00:00 GMT")
+    assert response.status == 304, "the time that is known is that of 1970"
+    assert response.headers["x-object-meta-a"] == "1"
 
 
 @pytest.mark.parametrize(
@@ -225,12 +227,12 @@ def test_a_node_that_says_nonsense_about_its_time_does_not_fail_the_read(stamp):
 )
 def test_conditions_are_judged_by_the_object_and_let_nodes_go(headers, status):
     world = World()
-    answer = world(**headers)
-    assert (answer.status, world.left_open) == (status, [])
-    assert answer.data == (BODY if status == 200 else answer.data)
-    assert status == 200 or BODY[:50] not in answer.data
+    response = world(**headers)
+    assert (response.status, world.left_open) == (status, [])
+    assert response.data == (BODY if status == 200 else response.data)
+    assert status == 200 or BODY[:50] not in response.data
     if status == 416:
-        assert answer.headers["content-range"] == "bytes */2500"
+        assert response.headers["content-range"] == "bytes */2500"
 
 
 @pytest.mark.parametrize(
@@ -245,10 +247,10 @@ def test_conditions_are_judged_by_the_object_and_let_nodes_go(headers, status):
     ],
 )
 def test_a_range_is_those_bytes(text, first, stop):
-    answer = World()(range=f"bytes={text}")
-    assert (answer.status, answer.data) == (206, BODY[first:stop])
-    assert answer.headers["content-range"] == f"bytes {first}-{stop - 1}/2500"
-    assert answer.headers["content-length"] == str(stop - first)
+    response = World()(range=f"bytes={text}")
+    assert (response.status, response.data) == (206, BODY[first:stop])
+    assert response.headers["content-range"] == f"bytes {first}-{stop - 1}/2500"
+    assert response.headers["content-length"] == str(stop - first)
 
 
 @pytest.mark.parametrize(
@@ -259,11 +261,11 @@ def test_a_range_that_is_none_is_the_whole_object(text):
 
 
 def test_several_ranges_come_in_parts_and_in_their_order():
-    answer = World()(range="bytes=2400-2410,0-9")
-    assert answer.status == 206
-    assert answer.data.index(BODY[2400:2411]) < answer.data.index(BODY[:10])
-    assert answer.headers["content-length"] == str(len(answer.data))
-    assert answer.headers["content-type"].startswith("multipart/byteranges;boundary=")
+    response = World()(range="bytes=2400-2410,0-9")
+    assert response.status == 206
+    assert response.data.index(BODY[2400:2411]) < response.data.index(BODY[:10])
+    assert response.headers["content-length"] == str(len(response.data))
+    assert response.headers["content-type"].startswith("multipart/byteranges;boundary=")
 
 
 def test_ranges_are_ignored_for_objects_with_certain_metadata():
@@ -271,10 +273,10 @@ def test_ranges_are_ignored_for_objects_with_certain_metadata():
         headers["x-object-sysmeta-slo"] = "true"
         return data
 
-    answer = World(change=said)(
+    response = World(change=said)(
         range="bytes=0-1", x_backend_ignore_range_if_metadata_present="X-Object-Sysmeta-Slo"
     )
-    assert (answer.status, answer.data) == (200, BODY)
+    assert (response.status, response.data) == (200, BODY)
 
 
 def test_an_object_that_is_being_replaced_is_looked_for_again_but_not_for_ever():

@@ -39,9 +39,15 @@ def found(*answers, **more):
         green.sleep()
     kept = [] if chosen is None else [holding.source for holding in chosen.members.values()]
     left_open = [
-        reply for reply in cluster.every if not reply.stream.is_closed and reply.stream.remaining_bytes
+        response
+        for response in cluster.every
+        if not response.stream.is_closed and response.stream.remaining_bytes
     ]
-    asked = [reply for reply in left_open if not any(reply in answers for answers in cluster.responses)]
+    asked = [
+        response
+        for response in left_open
+        if not any(response in responses for responses in cluster.responses)
+    ]
     assert len(asked) == len(kept)
     return (None if chosen is None else sorted(chosen.members)), cluster.asked
 
@@ -114,8 +120,8 @@ def test_one_committed_archive_speaks_for_the_others():
 
 def test_a_node_with_several_archives_is_asked_again_for_the_one_that_is_missing():
     listed = {OLD.internal: [0, 1]}
-    answers = ((archive(0, listed=listed), archive(1)), None, None)
-    chosen, asked = found(*answers)
+    responses = ((archive(0, listed=listed), archive(1)), None, None)
+    chosen, asked = found(*responses)
     assert chosen == [0, 1]
     assert asked.count(0) == 2
 
@@ -127,16 +133,16 @@ def test_nodes_are_told_what_is_there_already():
 
 
 def test_who_wants_the_newest_asks_all_primaries():
-    answers = [archive(0), archive(1), archive(0, NEW), archive(1, NEW)]
-    assert found(*answers, newest=True) == ([0, 1], [0, 1, 2, 3])
+    responses = [archive(0), archive(1), archive(0, NEW), archive(1, NEW)]
+    assert found(*responses, newest=True) == ([0, 1], [0, 1, 2, 3])
     _, chosen, _ = search(*[archive(0), archive(1), archive(0, NEW), archive(1, NEW)], newest=True)
     assert chosen.timestamp == NEW
 
 
 def test_what_is_older_than_a_known_deletion_is_gone():
-    answer = failure(missing(NEW), archive(1, OLD), archive(2, OLD))
-    assert answer.status == 404
-    assert answer.headers[fields.BACKEND_TIMESTAMP] == NEW.internal
+    response = failure(missing(NEW), archive(1, OLD), archive(2, OLD))
+    assert response.status == 404
+    assert response.headers[fields.BACKEND_TIMESTAMP] == NEW.internal
     assert found(missing(OLD), archive(1, NEW), archive(2, NEW))[0] == [1, 2]
 
 
@@ -154,7 +160,7 @@ def test_handoffs_that_never_heard_of_it_do_not_say_that_it_is_not_there():
 
 
 @pytest.mark.parametrize(
-    ("answers", "status"),
+    ("responses", "status"),
     [
         ([missing()] * 3, 404),
         ([None] * 3, 503),
@@ -163,8 +169,8 @@ def test_handoffs_that_never_heard_of_it_do_not_say_that_it_is_not_there():
         ([missing(status=500)] * 3, 503),
     ],
 )
-def test_what_most_nodes_say_is_the_answer(answers, status):
-    assert failure(*answers).status == status
+def test_what_most_nodes_say_is_the_answer(responses, status):
+    assert failure(*responses).status == status
 
 
 def test_after_a_rebalance_some_404s_prove_nothing():
@@ -227,5 +233,5 @@ def test_an_archive_may_have_gone_home_after_its_primary_was_asked():
 
 
 def test_more_nodes_than_needed_may_be_asked_at_once():
-    asked = found(*[archive(n) for n in range(5)], concurrent_gets=True, concurrent_ec_extra_requests=1)[1]
-    assert asked == [0, 1, 2]
+    requests = found(*[archive(n) for n in range(5)], concurrent_gets=True, concurrent_ec_extra_requests=1)[1]
+    assert requests == [0, 1, 2]

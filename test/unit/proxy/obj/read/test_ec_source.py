@@ -85,7 +85,7 @@ def test_an_archive_that_ends_early_is_a_failure_of_its_node():
 
 
 @pytest.mark.parametrize(
-    "reply",
+    "response",
     [
         part(0, 10, "bytes */1024"),
         part(0, 10, "bytes 0-9/*"),
@@ -97,8 +97,8 @@ def test_an_archive_that_ends_early_is_a_failure_of_its_node():
         BackendResponse(416, {}, stream=Body(b"")),
     ],
 )
-def test_a_body_that_is_none_of_the_archive_gives_nothing(reply):
-    archive = source(reply)
+def test_a_body_that_is_none_of_the_archive_gives_nothing(response):
+    archive = source(response)
     assert not archive.covers(Span(0, 1))
     with pytest.raises(SourceFailed):
         archive.read(0, 1)
@@ -123,6 +123,6 @@ def test_the_rest_is_asked_for_whatever_the_conditions_were():
 
 
 def test_closing_lets_the_connection_go():
-    reply = whole()
-    source(reply).close()
-    assert reply.stream.is_closed
+    response = whole()
+    source(response).close()
+    assert response.stream.is_closed

@@ -21,8 +21,8 @@ MIB = 1 << 20
 
 
 def plan_of(length=100 * MIB, start=0, **more):
-    wanted = {"rates": [None] * 3, "unit": 4 * MIB, "memory": 32 * MIB, "from_bytes": 32 * MIB, **more}
-    return make_plan(Span(start, start + length), **wanted)
+    options = {"rates": [None] * 3, "unit": 4 * MIB, "memory": 32 * MIB, "from_bytes": 32 * MIB, **more}
+    return make_plan(Span(start, start + length), **options)
 
 
 def test_a_plan_can_be_read():
