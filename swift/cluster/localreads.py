@@ -2,8 +2,8 @@
 
 ``LocalReads`` is a ``Transport`` in front of another one. GET and HEAD of objects on own devices get the
 response of the object server's handler, in this process; everything else goes over the network. So does every
-local response but a sound hit: absent, damaged and refused objects, unmounted devices, and a device that takes
-longer than ``LOCAL_WAIT_S``. The object server then gives the response that counts.
+local response but a sound hit: absent, damaged and refused objects, unmounted devices, and a device that
+takes longer than ``LOCAL_WAIT_S``. The object server then gives the response that counts.
 
 A late device holds the threads of its own pool, never the event loop, and its reads go over the network for
 ``PENALTY_S``. A damaged object is quarantined by the process that reads it, which may be a proxy worker.
