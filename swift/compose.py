@@ -10,7 +10,7 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,11 +18,13 @@ from swift import green
 from swift.base.errors import ConfigError
 from swift.base.extras import install_command
 from swift.base.truth import is_true
+from swift.cluster.localreads import LocalEndpoint, LocalReads
 from swift.cluster.transport import Transport
 from swift.config.cluster import ClusterConfig, read_cluster_config
 from swift.config.common import (
     AccessLineSettings,
     LogSettings,
+    PortSettings,
     ServerSettings,
     StorageSettings,
     TraceSettings,
@@ -30,13 +32,14 @@ from swift.config.common import (
 from swift.config.files import parser_of
 from swift.config.schema import Conf, Settings
 from swift.gateway.internal_client import InternalClient
+from swift.platform.addresses import matches_any_address, own_addresses
 from swift.platform.devices import Devices
 from swift.policy.policy import Policies
-from swift.runtime.backendapp import ACCESS_FIELDS, BackendContext, DateLimit, RingPartitions
+from swift.runtime.backendapp import ACCESS_FIELDS, BackendApp, BackendContext, DateLimit, RingPartitions
 from swift.runtime.declaration import DaemonParts
 from swift.runtime.deviceidentity import FINGERPRINT_FILE, DeviceIdentity
 from swift.runtime.diskcalls import DiskThreadPools
-from swift.runtime.pipeline import load_app
+from swift.runtime.pipeline import load_app, read_pipeline
 from swift.runtime.wsgi import handle_of_app
 from swift.telemetry.accesslog import AccessLog
 from swift.telemetry.console import STDERR, has_timestamps
@@ -222,6 +225,48 @@ def transport_of(
     transport = HttpTransport(ConnectionPool(telemetry.metrics, is_only_server=is_only_server))
     tracing = process_of(conf).tracing
     return transport if tracing is None else tracing.trace_exchanges(transport)
+
+
+#: Filters of an object server that change nothing about reads of objects.
+_NEUTRAL_FILTERS = frozenset(("healthcheck", "recon"))
+
+
+def local_reads_of(
+    paths: Sequence[str], network: Transport, conf: Conf, telemetry: Telemetry
+) -> LocalReads | None:
+    """Return a transport that reads the devices of this machine's object servers in this process.
+
+    ``paths`` are their configuration files. None, with a warning, when one has a filter that such reads would
+    pass by. Raises ``ConfigError`` naming the file.
+    """
+    process = process_of(conf)
+    # Their metrics and ends are those of this process.
+    given: dict[str, object] = {PROCESS_KEY: Process(metrics=process.metrics, at_exit=process.at_exit)}
+    given.update({key: conf[key] for key in ("swift_dir", CONSOLE_KEY) if key in conf})
+    endpoints = []
+    for path in paths:
+        pipeline = read_pipeline(path, given)
+        others = [name for name in pipeline.names if name not in _NEUTRAL_FILTERS]
+        if others:
+            telemetry.log.warning(
+                f"local_reads is off: reads in the proxy would pass by {', '.join(others)} of {path}"
+            )
+            return None
+        options = pipeline.app.global_conf
+        server = ServerSettings.parse(options, source=path)
+        ports = PortSettings.parse(options, source=path)
+        address = ports.ring_ip or server.bind_ip
+        port = 0 if ports.servers_per_port else server.bind_port
+        try:
+            app = pipeline.create_app()
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {error}")
+        if not isinstance(app, BackendApp) or app.server_type != "object":
+            raise ConfigError(f"{path}: option local_reads is for configurations of object servers")
+        endpoints.append(
+            LocalEndpoint(lambda ip, own=address: matches_any_address(ip, own_addresses(own)), port, app)
+        )
+    return LocalReads(network, endpoints, telemetry.metrics)
 
 
 def backend_context(

@@ -212,7 +212,7 @@ pipeline = {" ".join(PIPELINE)}
 use = egg:swift#proxy
 account_autocreate = true
 allow_account_management = true
-
+{_local_reads(plan)}
 [filter:cache]
 use = egg:swift#memcache
 memcache_servers = {address(plan.storage_ip, plan.cache_port)}
@@ -224,6 +224,16 @@ use = egg:swift#tempauth
 {test_users}{access_key}"""
         + "".join(_plain_filter(name, own.get(name, "")) for name in dict.fromkeys(PIPELINE[:-1]))
     )
+
+
+def _local_reads(plan: ClusterPlan) -> str:
+    """Return the option by which the proxy reads the devices of the only node itself.
+
+    Several nodes stand for several machines, between which there is a network.
+    """
+    if plan.nodes > 1:
+        return ""
+    return f"local_reads = {plan.etc / 'object-server' / '1.conf'}\n"
 
 
 def _internal_client_conf(plan: ClusterPlan, filters: tuple[str, ...] = ()) -> str:

@@ -120,7 +120,8 @@ class NodeSorter:
     """Orders primaries; every method shuffles first so that load spreads.
 
     Among equal nodes those with the fewest open ``streams`` come first. Otherwise many readers of few
-    devices, and the segments of one large object, would collide by chance.
+    devices, and the segments of one large object, would collide by chance. Among equals of these, nodes of
+    this machine come first (``is_own``).
     """
 
     def __init__(
@@ -130,8 +131,10 @@ class NodeSorter:
         read_affinity: str = "",
         timings: ConnectTimings | None = None,
         streams: OpenStreams | None = None,
+        is_own: Callable[[Node], bool] | None = None,
         rng: random.Random | None = None,
     ):
+        self._is_other = None if is_own is None else lambda node: not is_own(node)
         self._streams = OpenStreams() if streams is None else streams
         self._key: Callable[[Node], float] | None = None
         if method == "timing" and timings is not None:
@@ -143,6 +146,8 @@ class NodeSorter:
     def __call__(self, nodes: Sequence[Node]) -> list[Node]:
         ordered = list(nodes)
         self._shuffle(ordered)
+        if self._is_other is not None:
+            ordered.sort(key=self._is_other)
         if self._streams:
             ordered.sort(key=self._streams.count_of)
         if self._key is not None:

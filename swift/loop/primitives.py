@@ -53,6 +53,11 @@ def _deadline_of(timeout_s: float | None) -> float | None:
     return None if timeout_s is None else time.monotonic() + timeout_s
 
 
+def _has_passed(deadline: float | None) -> bool:
+    """Return True if a wait ended by its own deadline, not by that of a ``Timeout`` around it."""
+    return deadline is not None and time.monotonic() >= deadline
+
+
 class Event:
     """A flag that is set once; any number of green threads may wait for it."""
 
@@ -75,6 +80,8 @@ class Event:
             try:
                 self._waiters.wait(deadline)
             except DeadlineExceeded:
+                if not _has_passed(deadline):
+                    raise
                 return self.is_set
         return True
 
@@ -100,6 +107,8 @@ class Condition:
             try:
                 self._waiters.wait(deadline)
             except DeadlineExceeded:
+                if not _has_passed(deadline):
+                    raise
                 return self._changes != seen
         return True
 
@@ -136,7 +145,7 @@ class Semaphore:
                 if self._free > 0:
                     # The wake-up may have been for this green thread.
                     self._waiters.wake_one()
-                if isinstance(error, DeadlineExceeded):
+                if isinstance(error, DeadlineExceeded) and _has_passed(deadline):
                     return False
                 raise
         self._free -= 1

@@ -115,6 +115,14 @@ class _CLibrary:
 
     def __init__(self) -> None:
         self._library: object = None
+        self._how: dict[int, _OpenHow] = {}
+
+    @functools.cached_property
+    def _syscall(self) -> Callable[..., int]:
+        """The function ``syscall``; calls keep the lock of the interpreter, because they wait for nothing."""
+        syscall = ctypes.PyDLL(None).syscall
+        syscall.restype = ctypes.c_long
+        return syscall
 
     def _functions(self) -> Any:
         if self._library is None:
@@ -131,8 +139,26 @@ class _CLibrary:
     def sync_file_range(self, fd: int, offset: int, length: int, flags: int) -> None:
         self._functions().sync_file_range(fd, offset, length, flags)
 
+    def open_cached(self, dir_fd: int, path: str, flags: int) -> int | None:
+        how = self._how.get(flags)
+        if how is None:
+            how = self._how[flags] = _OpenHow(flags, 0, _RESOLVE_CACHED)
+        fd: int = self._syscall(_SYS_OPENAT2, dir_fd, os.fsencode(path), ctypes.byref(how), _OPEN_HOW_BYTES)
+        return fd if fd >= 0 else None
+
     def syncfs(self, fd: int) -> None:
         _check(self._functions().syncfs(fd))
+
+
+class _OpenHow(ctypes.Structure):
+    """The struct open_how of openat2."""
+
+    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+
+_OPEN_HOW_BYTES = ctypes.sizeof(_OpenHow)
+_SYS_OPENAT2 = 437
+_RESOLVE_CACHED = 0x20
 
 
 def _check(result: int) -> None:
@@ -241,6 +267,14 @@ class Disk:
     def punch_hole(self, fd: int, offset: int, length: int) -> None:
         """Give back the blocks of a part of a file, which reads as zeros then. Raises OSError."""
         _library.fallocate(fd, _PUNCH_HOLE | _KEEP_SIZE, offset, length)
+
+    def open_cached(self, path: str, flags: int, *, dir_fd: int = _AT_FDCWD) -> int | None:
+        """Open a file if path and file are in memory; never waits for a device.
+
+        None if they are not, there is no such file, or the kernel cannot tell (before Linux 5.12). On XFS a
+        file has to be opened in the usual way first.
+        """
+        return _library.open_cached(dir_fd, path, flags | os.O_CLOEXEC)
 
     def read_cached(self, fd: int, size_bytes: int, offset: int = 0) -> bytes | None:
         """Return ``size_bytes`` of a file if they are in memory, else None; never waits for a device."""

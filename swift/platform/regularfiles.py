@@ -51,7 +51,7 @@ DEVICE_ERRORS = DEVICE_LOST | CALL_FAILED
 FileIdentity: TypeAlias = tuple[int, int, int, int]
 
 _READ_BYTES = 1 << 20
-_SAFE_FLAGS = os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+SAFE_FLAGS = os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 _KINDS = (
     (stat.S_ISDIR, "a directory"),
     (stat.S_ISLNK, "a symbolic link"),
@@ -126,7 +126,7 @@ def open_regular(disk: Disk, path: str, flags: int, mode: int = 0o600) -> int:
 def open_with_status(disk: Disk, path: str, flags: int, mode: int = 0o600) -> tuple[int, os.stat_result]:
     """Open like ``open_regular``; return the descriptor and the file's status."""
     try:
-        fd = disk.open(path, flags | _SAFE_FLAGS, mode)
+        fd = disk.open(path, flags | SAFE_FLAGS, mode)
     except FileNotFoundError:
         raise
     except OSError as error:

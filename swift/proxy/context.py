@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -66,6 +66,8 @@ class ProxyContext:
     telemetry: Telemetry = field(default_factory=Telemetry)
     clock: Clock = field(default_factory=SystemClock)
     policy_settings: dict[int, ProxySettings] = field(default_factory=dict)
+    #: Tells which nodes are read in this process; None if none are.
+    is_own: Callable[[Node], bool] | None = None
 
     def __post_init__(self) -> None:
         settings = self.settings
@@ -147,6 +149,7 @@ class Planner:
             read_affinity=settings.read_affinity,
             timings=context.timings,
             streams=context.streams,
+            is_own=context.is_own,
         )
         self._node_count = parse_node_count(settings.request_node_count)
         self._is_local = parse_write_affinity(settings.write_affinity)

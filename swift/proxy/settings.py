@@ -131,6 +131,11 @@ class ProxySettings(Settings):
     rebalance_missing_suppression_count: int = option(
         1, "404s without a timestamp that a read ignores.", kind=COUNT
     )
+    local_reads: tuple[str, ...] = option(
+        (),
+        "Configuration files of this machine's object servers, e.g. /etc/swift/object-server.conf, whose "
+        "devices the proxy reads itself, as their user. Empty: all reads go over the network.",
+    )
     concurrent_gets: bool = option(False, "Ask further replicas while a slow one is awaited.")
     concurrency_timeout: float = option(
         0.5, "Seconds until the request goes to the next replica as well.", kind=SECONDS

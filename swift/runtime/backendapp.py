@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 from wsgiref.types import StartResponse, WSGIEnvironment
 
-from swift import __version__
+from swift import __version__, green
 from swift.base.clock import Clock, SystemClock
 from swift.base.entity import NotUTF8, decode_path, is_utf8_path, normalize_path_quoting
 from swift.base.errors import DeviceUnavailable, LockTimeout, NoSpace
@@ -336,6 +336,25 @@ class BackendApp:
             response = error_response(405, headers={"allow": self._allow})
         else:
             response = self._call_handler(handler, request)
+        self._record_response(request, response, started)
+        return response
+
+    def read_hit(self, request: Request, hits: frozenset[int]) -> Response | None:
+        """Return the response to a read if its status is one of ``hits``, for ``cluster.localreads``.
+
+        None otherwise, and nothing is recorded: the request then comes over the network. Raises
+        ``DeadlineExceeded`` when the caller's passes meanwhile.
+        """
+        started = time.time()
+        try:
+            response = self._table[request.method](request)
+        except green.DeadlineExceeded:
+            raise
+        except Exception:
+            return None
+        if response.status not in hits:
+            response.discard()
+            return None
         self._record_response(request, response, started)
         return response
 

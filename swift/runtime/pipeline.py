@@ -98,6 +98,10 @@ class Pipeline:
         # What was added has none.
         return " ".join(filter(None, [*sections, getattr(self.app, "section", "")]))
 
+    def create_app(self) -> object:
+        """Return the app alone."""
+        return self.app.create()
+
     def create(self) -> object:
         """Return the outermost filter over everything."""
         app = self.app.create()

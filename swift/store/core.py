@@ -39,6 +39,7 @@ from swift.store.hashes import mark_dirty
 from swift.store.layout import ObjectPath, quarantine_kind, suffix_of, temporary_dir
 from swift.store.metadata import AttributesTooLarge, Metadata, write_attribute, write_metadata
 from swift.store.reader import Loaded, list_names, load
+from swift.store.remembered import KnownDirectories
 from swift.store.verified import SIDECAR_ATTRIBUTE, SMALL_BYTES, encode_sums
 
 
@@ -253,10 +254,16 @@ class EngineCore:
         return syncs
 
     def loaded(
-        self, key: ObjectKey, options: ReadOptions, *, open_data: bool, quarantines: bool = True
+        self,
+        key: ObjectKey,
+        options: ReadOptions,
+        *,
+        open_data: bool,
+        quarantines: bool = True,
+        known: KnownDirectories | None = None,
     ) -> tuple[ObjectPath, Loaded]:
         """Return the files behind a key as a viewer sees them; raises ``Damaged`` only when not to
-        quarantine.
+        quarantine. ``known`` keeps what is read again.
 
         Raises OSError when the device fails, ``UnreadableFile`` when files are there. The state says why
         files were put away on the way to it.
@@ -266,11 +273,22 @@ class EngineCore:
         quarantine_reason = ""
         for _ in range(TRIES):
             try:
+                seen = None if known is None else known.watch(object_path.directory)
                 names = list_names(self.disk, object_path.directory)
                 try:
-                    loaded = load(self.disk, object_path.directory, names, key, options, open_data=open_data)
+                    loaded = load(
+                        self.disk,
+                        object_path.directory,
+                        names,
+                        key,
+                        options,
+                        open_data=open_data,
+                        keep=None if seen is None else seen.metadata,
+                    )
                 except OSError as error:
                     raise UnreadableFile(error.errno, error.strerror, error.filename) from error
+                if seen is not None:
+                    seen.end(names, loaded)
                 loaded.state.quarantine_reason = quarantine_reason
                 return object_path, loaded
             except FilesChanged as error:

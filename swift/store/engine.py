@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Unpack
 
-from swift.base.calls import Run
+from swift.base.calls import Attempt, Run
 from swift.base.timestamp import Timestamp
 from swift.platform.disk import names_in
 from swift.policy.policy import Policy
@@ -38,6 +38,7 @@ from swift.store.maintenance import FileMaintenance
 from swift.store.partitionlock import ReplicationLocks
 from swift.store.reader import Loaded
 from swift.store.relink import Linker
+from swift.store.remembered import KnownDirectories
 from swift.store.reservation import FileReservation, reserve
 from swift.store.verified import FileObject, RecentChecks
 
@@ -50,6 +51,7 @@ class FileStore(EngineDefaults):
     def __init__(self, core: EngineCore):
         self.core = core
         self._recent_checks = RecentChecks(core.clock)
+        self._known = KnownDirectories(core.disk)
         self._locks = ReplicationLocks(core.disk, core.devices, per_device=core.rules.replications_per_device)
         self._short: dict[str, Run] = {}
         self._long: dict[Effort, dict[str, Run]] = {}
@@ -80,10 +82,27 @@ class FileStore(EngineDefaults):
     # --- reading -------------------------------------------------------------------------------------
 
     def stat(self, key: ObjectKey, options: ReadOptions) -> ObjectState:
-        return self.core.loaded(key, options, open_data=False)[1].state
+        return self.core.loaded(key, options, open_data=False, known=self._known)[1].state
 
     def open(self, key: ObjectKey, options: ReadOptions) -> FileObject:
-        return self.opened(*self.core.loaded(key, options, open_data=True))
+        return self.opened(*self.core.loaded(key, options, open_data=True, known=self._known))
+
+    def attempt(self, device: str) -> Attempt:
+        """Return the executor of calls that memory answers. Raises ``DeviceUnavailable``."""
+        self.core.devices.path(device)
+        return self.core.pools.attempt(device)
+
+    def try_stat(self, key: ObjectKey, options: ReadOptions) -> ObjectState | None:
+        """Return the state of an object that was read before and has not changed."""
+        directory = self.core.object_path(key).directory
+        loaded = self._known.load(directory, key, options, open_data=False)
+        return None if loaded is None else loaded.state
+
+    def try_open(self, key: ObjectKey, options: ReadOptions) -> FileObject | None:
+        """Open an object that was read before and has not changed."""
+        object_path = self.core.object_path(key)
+        loaded = self._known.load(object_path.directory, key, options, open_data=True)
+        return None if loaded is None else self.opened(object_path, loaded)
 
     def opened(self, object_path: ObjectPath, loaded: Loaded) -> FileObject:
         """Return the object behind files that were opened just now."""

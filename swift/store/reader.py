@@ -34,12 +34,20 @@ ANY_NAME = EntityPath("")
 
 
 class Loaded:
-    """A state with the open data file (None unless asked for) and the choice behind it."""
+    """A state with the open data file (None unless asked for), its status, and the choice behind it."""
 
-    __slots__ = ("state", "fd", "choice", "data_path")
+    __slots__ = ("state", "fd", "choice", "data_path", "status")
 
-    def __init__(self, state: ObjectState, choice: Choice, data_path: str = "", fd: int | None = None):
+    def __init__(
+        self,
+        state: ObjectState,
+        choice: Choice,
+        data_path: str = "",
+        fd: int | None = None,
+        status: os.stat_result | None = None,
+    ):
         self.state = state
+        self.status = status
         self.choice = choice
         self.data_path = data_path
         self.fd = fd
@@ -62,9 +70,16 @@ def list_names(disk: Disk, directory: int | str) -> list[str]:
 
 
 def load(
-    disk: Disk, directory: str, names: Sequence[str], key: ObjectKey, options: ReadOptions, *, open_data: bool
+    disk: Disk,
+    directory: str,
+    names: Sequence[str],
+    key: ObjectKey,
+    options: ReadOptions,
+    *,
+    open_data: bool,
+    keep: dict[str, Metadata] | None = None,
 ) -> Loaded:
-    """Return the state that ``names`` in ``directory`` amount to.
+    """Return the state that ``names`` in ``directory`` amount to; ``keep`` gets the metadata of its files.
 
     Raises ``FilesChanged`` when a file vanished meanwhile, ``Damaged`` for files that were read and
     contradict themselves, ``HashCollision``, and OSError when the device fails.
@@ -75,8 +90,12 @@ def load(
     fd: int | None = None
 
     def read(file: FileName) -> Metadata:
-        return read_metadata(disk, fd if fd is not None and file is data else f"{directory}/{file.name}")
+        metadata = read_metadata(disk, fd if fd is not None and file is data else f"{directory}/{file.name}")
+        if keep is not None:
+            keep[file.name] = dict(metadata)
+        return metadata
 
+    status: os.stat_result | None = None
     try:
         size = 0
         if data is not None and open_data:
@@ -86,7 +105,7 @@ def load(
             status = disk.stat(path, follow_symlinks=False)
             check_regular(status.st_mode, path)
             size = status.st_size
-        return Loaded(state_of(choice, key, options, read, size), choice, path, fd)
+        return Loaded(state_of(choice, key, options, read, size), choice, path, fd, status)
     except BaseException as error:
         if fd is not None:
             disk.close(fd)

@@ -28,7 +28,7 @@ from swift.policy.policy import ErasureCode, Policy
 from swift.ring.builder import RingBuilder
 from test.support.processes import FORK_SERVER, ForkStarter, free_ports, free_range
 from test.support.stored import stored
-from test.support.tiers import EVERYWHERE, PACKED_EVERYWHERE, tier_section
+from test.support.tiers import EVERYWHERE, LOCAL_EVERYWHERE, PACKED_EVERYWHERE, tier_section
 
 # --- pipelines --------------------------------------------------------------------------------------
 
@@ -166,6 +166,11 @@ class LiveCluster:
         for node in self.plan.node_numbers() if self._tier else ():
             root, conf = self.plan.cache / f"tier{node}", self.plan.etc / "object-server" / f"{node}.conf"
             conf.write_text(f"{conf.read_text()}\n{tier_section(root / 'ssd', root / 'state')}")
+        if LOCAL_EVERYWHERE:
+            confs = ", ".join(map(str, sorted(self.plan.etc.glob("object-server/*.conf"))))
+            text = re.sub(r"(?m)^local_reads = .*\n", "", proxy.read_text())
+            use = "use = egg:swift#proxy\n"
+            proxy.write_text(text.replace(use, f"{use}local_reads = {confs}\n", 1))
         if any(self._filters):
             proxy.write_text(with_filters(proxy.read_text(), *self._filters))
         for conf in (proxy, *self.plan.etc.glob("*-server/*.conf")) if self._defaults else ():

@@ -16,6 +16,7 @@ from swift import green
 from swift.account.server import AccountServer
 from swift.base.hashing import PathHasher
 from swift.base.limits import Limits
+from swift.cluster.localreads import LocalEndpoint, LocalReads
 from swift.cluster.rings import Rings
 from swift.cluster.transport import (
     BackendResponse,
@@ -43,6 +44,7 @@ from swift.runtime.backendapp import BackendContext
 from swift.store.packed.settings import PackedSettings
 from swift.telemetry.inforegistry import InfoRegistry
 from swift.telemetry.log import silent_log
+from swift.telemetry.metrics import Registry
 from swift.telemetry.telemetry import Telemetry
 from swift.wire import etagtrailer
 from test.support.tiers import on_node, packed_names, packs
@@ -481,8 +483,11 @@ def _while_among(ports, kind, numbers):
 class SimCluster:
     """The proxy app over real account, container and object servers."""
 
-    def __init__(self, root, rings, *, size_max=SIZE_MAX, packed=packs, **options):
-        """Create the servers; ``packed(number)`` is true for nodes with the packed engine."""
+    def __init__(self, root, rings, *, size_max=SIZE_MAX, packed=packs, local=(), **options):
+        """Create the servers; ``packed(number)`` is true for nodes with the packed engine.
+
+        The proxy itself reads the devices of the ``local`` nodes.
+        """
         #: Number → the registry of stores of a packed node.
         self.packed_stores = {}
         self._packed = packed
@@ -495,10 +500,14 @@ class SimCluster:
         for n in range(1, NODES + 1):
             self._add_node(n)
         options = {"account_autocreate": True, "node_timeout": 2.0, **options}
+        self.reads = LocalReads(
+            self.transport, [self._endpoint(node_port("object", n)) for n in local], Registry(), wait_s=0.2
+        )
         self.context = ProxyContext(
             settings=ProxySettings(**options),
             rings=Rings(str(rings), self.policies),
-            transport=self.transport,
+            transport=self.reads if local else self.transport,
+            is_own=self.reads.is_own if local else None,
             policies=self.policies,
             limits=Limits(max_file_size=size_max),
             hasher=self.hasher,
@@ -507,6 +516,9 @@ class SimCluster:
         self.app = ProxyApp(self.context, InfoRegistry(), swift_dir=str(rings))
         self.handle = self.app.handle
         self.cache = MemoryCache()
+
+    def _endpoint(self, port):
+        return LocalEndpoint(lambda _ip: True, port, self.transport.apps[port][2])
 
     def _add_node(self, n):
         devices = self.root / f"node{n}"

@@ -20,6 +20,8 @@ from swift.store.tier.tier import CacheTier, TierDependencies
 #: Whether the nodes of all tests have a tier, to see what else the tests then find.
 EVERYWHERE = bool(os.environ.get("SWIFT_TIER"))
 _PACKED = os.environ.get("SWIFT_PACKED", "")
+#: With ``SWIFT_LOCAL_READS=1`` the proxy of each cluster of processes reads the devices of all nodes itself.
+LOCAL_EVERYWHERE = bool(os.environ.get("SWIFT_LOCAL_READS", ""))
 #: With ``SWIFT_PACKED=mixed``, or ``mixed-7`` for other ones, some nodes of each cluster in one process do.
 _MIXED = _PACKED.startswith("mixed")
 #: True if the nodes of all tests pack their objects.

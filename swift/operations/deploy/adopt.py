@@ -44,6 +44,7 @@ _ADDRESSES = ("bind_ip", "metrics_bind_ip", "ring_ip")
 #: Options that an inventory sets to other values than they have where a file does not name them.
 _OTHER_DEFAULTS = (
     ("app:proxy-server", "account_autocreate", "false"),
+    ("app:proxy-server", "local_reads", ""),
     ("object-replicator", "sync_method", RSYNC),
 )
 #: The server of a file that names none.

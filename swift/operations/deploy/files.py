@@ -213,6 +213,8 @@ def _proxy_conf(inventory: Inventory, host: Host, secrets: Secrets) -> Sections:
         "pipeline:main": {"pipeline": " ".join(pipeline)},
         "app:proxy-server": {"use": "egg:swift#proxy", "account_autocreate": "true"},
     }
+    if STORAGE in host.roles:
+        sections["app:proxy-server"]["local_reads"] = f"{ETC}/object-server.conf"
     entries = {each.section: name for name, each in known.items()}
     for section in dict.fromkeys(pipeline[:-1]):
         sections[f"filter:{section}"] = {"use": f"egg:swift#{entries.get(section, section)}"}

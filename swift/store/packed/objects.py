@@ -21,10 +21,8 @@ from swift.store.reader import Loaded, choose_for, load, state_of
 
 #: Bytes that are read with the header of a record whose body is not wanted: metadata is seldom longer.
 HEAD_BYTES = 4096
-#: A body that is opened is read together with its header up to this size.
+#: A body that is opened is read together with its header up to this size, a longer one in one piece later.
 OPENED_BYTES = 256 << 10
-#: Bytes of a body that are given out at a time.
-BLOCK_BYTES = 64 << 10
 
 
 class PackedLoaded:
@@ -195,7 +193,8 @@ class Reader(RecordReader):
 
 def wanted_bytes(entry: Entry, open_data: bool) -> int:
     """Return how many bytes of a record are read at once; with ``open_data`` its body is wanted."""
-    return min(entry.read_bytes, OPENED_BYTES if open_data else HEAD_BYTES)
+    wanted = entry.read_bytes
+    return wanted if open_data and wanted <= OPENED_BYTES else min(wanted, HEAD_BYTES)
 
 
 def _any_archive(options: ReadOptions) -> ReadOptions:
@@ -241,15 +240,13 @@ class PackedObject:
             return None
 
     def blocks(self, start: int, stop: int) -> Iterator[bytes]:
-        """See ``StoredObject``; the checksum of the whole body is compared before its first byte."""
-        if start >= stop:
-            return
-        body = self._read()
-        if start == 0 and stop == len(body) <= BLOCK_BYTES:
-            yield body
-            return
-        for begin in range(start, stop, BLOCK_BYTES):
-            yield body[begin : min(stop, begin + BLOCK_BYTES)]
+        """See ``StoredObject``; the checksum of the whole body is compared before its first byte.
+
+        All of it is one block: it is in memory then, and each further block would be another call to a thread.
+        """
+        if start < stop:
+            body = self._read()
+            yield body if stop - start == len(body) else body[start:stop]
 
     def pieces(self, start: int, stop: int) -> Iterator[bytes | FileBody]:
         return self.blocks(start, stop)

@@ -131,8 +131,7 @@ class StoredRecord:
         """Return the whole body, checked; raises ``BadRecord``, OSError."""
         header, body = self.header, self._body
         if len(body) < header.body_bytes:
-            at = self._offset + header.prefix_bytes + len(body)
-            body = self._body = body + self.volume.read(at, header.body_bytes - len(body))
+            body = self._body = self.raw_body()
         if not is_body_sound(header, body):
             raise BadRecord("the checksum of the body is wrong")
         return body

@@ -170,3 +170,21 @@ def test_a_place_for_a_killed_waiter_goes_to_the_next_one():
     green.spawn(places.release)
     waiting[1].wait()
     assert got == [True]
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [
+        lambda: green.Event().wait(),
+        lambda: green.Event().wait(30),
+        lambda: green.Condition().wait(30),
+        lambda: green.Semaphore(0).acquire(30),
+        lambda: green.spawn(green.sleep, 0.2).wait(),
+    ],
+)
+def test_a_timeout_around_a_wait_is_not_the_end_of_that_wait(wait):
+    def limited():
+        with pytest.raises(green.DeadlineExceeded, match=r"0\.01 s passed"), green.Timeout(0.01):
+            wait()
+
+    green.spawn(limited).wait()

@@ -1,0 +1,322 @@
+"""Reads of this machine's own devices in the process of the proxy, without the hop to the object server.
+
+``LocalReads`` is a ``Transport`` in front of another one. GET and HEAD of objects on own devices get the
+response of the object server's handler, in this process; everything else goes over the network. So does every
+local response but a sound hit: absent, damaged and refused objects, unmounted devices, and a device that
+takes longer than ``LOCAL_WAIT_S``. The object server then gives the response that counts.
+
+A late device holds the threads of its own pool, never the event loop, and its reads go over the network for
+``PENALTY_S``. A damaged object is quarantined by the process that reads it, which may be a proxy worker.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from swift import green
+from swift.base.truth import is_true
+from swift.cluster.transport import (
+    BackendResponse,
+    BrokenOff,
+    Destination,
+    Exchange,
+    NodeRequest,
+    Transport,
+)
+from swift.http.body import BodyError, FileBody, InMemoryBody, ResponseBody
+from swift.http.headers import HeaderMap
+from swift.http.request import Request
+from swift.http.response import Response
+from swift.telemetry.metrics import CounterMetric, Registry
+
+#: The longest wait for a local response, and for each part of its body, seconds.
+LOCAL_WAIT_S = 1.0
+#: Reads of a device that was late go over the network for so long, seconds.
+PENALTY_S = 10.0
+#: The addresses of this machine are looked up again after so many seconds.
+ADDRESSES_S = 60.0
+_READS = frozenset(("GET", "HEAD"))
+#: Statuses of an object that is there.
+_HITS = frozenset((200, 206, 304, 416))
+
+_LOCAL = CounterMetric(
+    "swift_proxy_local_reads_total", "Reads of own devices, by where they were answered.", ("answered",)
+)
+
+
+class LocalServer(Protocol):
+    """The object server of own devices, as far as reads go."""
+
+    def read_hit(self, request: Request, hits: frozenset[int]) -> Response | None:
+        """Return the response to a read if its status is one of ``hits``; None, and no trace, otherwise."""
+
+
+@dataclass(frozen=True)
+class LocalEndpoint:
+    """An object server of this machine and its address; port 0 is any."""
+
+    is_own_address: Callable[[str], bool]
+    port: int
+    server: LocalServer
+
+
+class LocalReads:
+    """Answers reads of own devices in this process (``cluster.transport.Transport``)."""
+
+    def __init__(
+        self,
+        network: Transport,
+        endpoints: Sequence[LocalEndpoint],
+        metrics: Registry,
+        *,
+        wait_s: float = LOCAL_WAIT_S,
+        penalty_s: float = PENALTY_S,
+    ):
+        self.network = network
+        self.wait_s = wait_s
+        self._penalty_s = penalty_s
+        self._endpoints = endpoints
+        self._servers: dict[tuple[str, int], LocalServer | None] = {}
+        self._until_s = 0.0
+        #: Path prefix of a device → until when its reads go over the network, monotonic seconds.
+        self._late: dict[str, float] = {}
+        self.answered_here = _LOCAL.of(metrics, answered="here")
+        self.answered_elsewhere = _LOCAL.of(metrics, answered="network")
+
+    def request(self, request: NodeRequest) -> BackendResponse:
+        return self.network.request(request)
+
+    def stream(self, request: NodeRequest) -> Exchange:
+        if request.method in _READS:
+            server = self.server_of(request.node)
+            if server is not None and self._is_answered_here(request):
+                return LocalExchange(self, request, server)
+        return self.network.stream(request)
+
+    def is_own(self, node: Destination) -> bool:
+        """Return True if a node's devices are read in this process."""
+        return self.server_of(node) is not None
+
+    def server_of(self, node: Destination) -> LocalServer | None:
+        """Return the object server of this machine at a node's address; None for other machines."""
+        address = (node.ip, node.port)
+        now = time.monotonic()
+        if now > self._until_s:
+            self._until_s = now + ADDRESSES_S
+            self._servers.clear()
+        if address not in self._servers:
+            self._servers[address] = self._find(*address)
+        return self._servers[address]
+
+    def _find(self, ip: str, port: int) -> LocalServer | None:
+        for endpoint in self._endpoints:
+            if endpoint.port in (0, port) and endpoint.is_own_address(ip):
+                return endpoint.server
+        return None
+
+    def _is_answered_here(self, request: NodeRequest) -> bool:
+        """Return True for objects on devices that are not late; False for reads of the newest."""
+        if request.path.count("/") < 5 or is_true(request.headers.get("x-newest")):
+            return False
+        until = self._late.get(_device_of(request)) if self._late else None
+        if until is not None and time.monotonic() >= until:
+            del self._late[_device_of(request)]
+            until = None
+        return until is None
+
+    def set_late(self, request: NodeRequest) -> None:
+        """Send the reads of a request's device over the network for a while."""
+        self._late[_device_of(request)] = time.monotonic() + self._penalty_s
+
+    def __repr__(self) -> str:
+        return f"LocalReads({self.network!r})"
+
+
+def _device_of(request: NodeRequest) -> str:
+    return request.path[: request.path.index("/", 1)]
+
+
+class LocalExchange:
+    """A read that is answered in this process, else over the network (``cluster.transport.Exchange``)."""
+
+    __slots__ = ("_reads", "_request", "_server", "_response", "_network")
+
+    def __init__(self, reads: LocalReads, request: NodeRequest, server: LocalServer):
+        self._reads = reads
+        self._request = request
+        self._server = server
+        self._response: BackendResponse | None = None
+        self._network: Exchange | None = None
+
+    def wait_response_start(self, within_s: float) -> bool:
+        network = self._network or self._answer()
+        return network is None or network.wait_response_start(within_s)
+
+    def response(self) -> BackendResponse:
+        """Return the response, its body as a stream; raises ``TransportError``."""
+        if self._response is None:
+            network = self._network or self._answer()
+            if network is not None:
+                self._response = network.response()
+        assert self._response is not None
+        return self._response
+
+    def _answer(self) -> Exchange | None:
+        """Answer the request here, or return its exchange with the network."""
+        if self._response is not None:
+            return None
+        request = self._request
+        path, _, query = request.path.partition("?")
+        asked = Request(request.method, path, dict(request.headers), query=query)
+        asked.remote_addr = request.node.ip
+        try:
+            with green.Timeout(self._reads.wait_s):
+                found = self._server.read_hit(asked, _HITS)
+        except green.DeadlineExceeded:
+            # The thread that reads lets the object go when it returns.
+            self._reads.set_late(request)
+            found = None
+        if found is None:
+            self._reads.answered_elsewhere.inc()
+            self._network = self._reads.network.stream(request)
+            return self._network
+        self._reads.answered_here.inc()
+        self._response = _backend_response(request, found)
+        return None
+
+    @property
+    def continue_headers(self) -> HeaderMap:
+        return {}
+
+    def send(self, data: bytes | memoryview) -> None:
+        """Refuse: reads have no body."""
+        raise AssertionError("a read has no body")
+
+    def finish(self, trailers: HeaderMap | None = None) -> None:
+        """End a body that reads do not have."""
+
+    def wait_continue(self) -> BackendResponse | None:
+        return self.response()
+
+    def duplex(self, timeout_s: float) -> BackendResponse:
+        """Return the response: the request has no body."""
+        return self.response()
+
+    def abort(self) -> None:
+        if self._network is not None:
+            self._network.abort()
+        elif self._response is not None:
+            self._response.stream.close()
+
+
+def _backend_response(request: NodeRequest, found: Response) -> BackendResponse:
+    """Return a response of the handler as it would arrive over the network."""
+    headers, body = found.headers, found.body
+    if "content-length" not in headers:
+        empty = found.status == 304
+        headers["content-length"] = "0" if empty or not isinstance(body, bytes) else str(len(body))
+    if request.method == "HEAD" or found.status == 304:
+        found.discard()
+        body = b""
+    stream = InMemoryBody(body) if isinstance(body, bytes) else LocalBody(request, body)
+    return BackendResponse(found.status, headers, b"", found.reason, stream)
+
+
+class LocalBody(ResponseBody):
+    """The body of a local response; a device that is late breaks it off as a node would."""
+
+    __slots__ = ("length", "_request", "_source", "_pieces", "_piece", "_left")
+
+    def __init__(self, request: NodeRequest, source: ResponseBody):
+        self.length = source.length
+        self._request = request
+        self._source = source
+        self._pieces: Iterator[bytes | FileBody] = iter(source)
+        #: The rest of the piece at hand.
+        self._piece: memoryview | FileBody = memoryview(b"")
+        self._left = source.length
+
+    def _next(self) -> memoryview | FileBody | None:
+        """Return what is left of a piece; None at the end. Raises ``BrokenOff``."""
+        piece = self._piece
+        if piece.length if isinstance(piece, FileBody) else piece:
+            return piece
+        if not self._left:
+            return None
+        try:
+            with green.Timeout(self._request.timeouts.node_timeout):
+                got = next(self._pieces, b"")
+        except green.DeadlineExceeded:
+            raise self._broken("timeout")
+        except (BodyError, OSError) as error:
+            raise self._broken(str(error))
+        if isinstance(got, FileBody):
+            # A copy: what was sent is cut off.
+            self._piece = FileBody(got.fd, got.offset, got.length, _nothing_to_close)
+        else:
+            self._piece = memoryview(got)
+            if not got:
+                return None
+        return self._piece
+
+    def read_into(self, buffer: memoryview) -> int:
+        """Fill a buffer with what is there; 0 at the end; raises ``BrokenOff``."""
+        piece = self._next()
+        if piece is None:
+            return 0
+        if isinstance(piece, FileBody):
+            try:
+                size = os.preadv(piece.fd, [buffer[: piece.length]], piece.offset)
+            except OSError as error:
+                raise self._broken(str(error))
+            if not size:
+                raise self._broken("the file was cut")
+            self._take_of_file(piece, size)
+            return size
+        size = min(len(buffer), len(piece))
+        buffer[:size] = piece[:size]
+        self._piece = piece[size:]
+        self._count(size)
+        return size
+
+    def splice_into(self, pipe: int, size: int) -> int:
+        """See ``ResponseBody``; ranges of files move without being copied."""
+        piece = self._next()
+        if not isinstance(piece, FileBody):
+            return 0
+        try:
+            moved = os.splice(piece.fd, pipe, min(size, piece.length), offset_src=piece.offset)
+        except OSError:
+            # Reading says what is wrong with it.
+            return 0
+        self._take_of_file(piece, moved)
+        return moved
+
+    def _take_of_file(self, piece: FileBody, size: int) -> None:
+        piece.offset += size
+        piece.length -= size
+        self._count(size)
+
+    def _count(self, size: int) -> None:
+        if self._left is not None:
+            self._left -= size
+            if not self._left:
+                self.close()
+
+    def _broken(self, reason: str) -> BrokenOff:
+        self.close()
+        return BrokenOff(f"body from {self._request.node.key} broke off: {reason}")
+
+    def close(self) -> None:
+        """Let the object go."""
+        self._left = 0
+        self._piece = memoryview(b"")
+        self._source.close()
+
+
+def _nothing_to_close() -> None:
+    """Close nothing: the file belongs to the source."""
