@@ -6,7 +6,7 @@ spec: cli-and-config.md §9
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from functools import partial
 
 from swift.account.broker import open_found
 from swift.base.entity import EntityPath
@@ -15,8 +15,6 @@ from swift.db.broker import Engine
 from swift.db.files import DatabasePath
 from swift.operations import info as database_info
 from swift.operations.info import DatabaseFacts, NoDatabase, format_timestamp, sync_points
-
-KIND = "account"
 
 
 def _read_facts(
@@ -53,15 +51,8 @@ def _read_facts(
         broker.close()
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Return the command line."""
-    return database_info.make_parser(KIND)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; return the exit code."""
-    return database_info.run(KIND, _read_facts, argv)
-
+make_parser = partial(database_info.make_parser, "account")
+main = partial(database_info.run, "account", _read_facts)
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -32,7 +32,7 @@ from swift.aio.ports import storage_ip
 from swift.aio.supervisor import AlreadyRunning, RunLock, Supervisor, check_ports, processes_of
 from swift.aio.xfs import check_xfs
 from swift.base.errors import ConfigError, SwiftError
-from swift.config.commandline import CommandLine
+from swift.config.commandline import CommandLine, reports_errors
 from swift.ec.codec import available_types
 from swift.store.lmdbindex import lmdb_version, require_lmdb
 from swift.telemetry.console import line_time
@@ -53,7 +53,7 @@ EXAMPLES = """examples:
 """
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandLine:
     """Return the command line."""
     parser = CommandLine(
         prog="swift-aio",
@@ -114,15 +114,12 @@ def _port(text: str) -> int:
     return int(text)
 
 
+@reports_errors("swift-aio")
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return 0 for success, 1 for an error, 3 when status finds nothing running."""
     args = make_parser().parse_args(argv)
     args.data = args.data.expanduser().absolute()
-    try:
-        return {"start": _start, "status": _status, "stop": _stop, "clean": _clean}[args.command](args)
-    except (SwiftError, OSError) as error:
-        print(f"swift-aio: {error}", file=sys.stderr)
-        return 1
+    return {"start": _start, "status": _status, "stop": _stop, "clean": _clean}[args.command](args)
 
 
 def _existing(data: Path) -> ClusterPlan:

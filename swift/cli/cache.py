@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from itertools import chain
 
 from swift.base.clock import SystemClock
-from swift.base.errors import SwiftError
 from swift.compose import cluster_of
-from swift.config.commandline import CommandLine
+from swift.config.commandline import CommandLine, reports_errors
 from swift.config.common import StorageSettings
 from swift.config.files import parser_of
 from swift.platform.devices import Devices
@@ -253,7 +252,7 @@ def warm(node: CacheNode, args: argparse.Namespace) -> Output:
 # --- the command line ----------------------------------------------------------------------------------
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandLine:
     """Return the command line."""
     parser = CommandLine(
         prog=NAME,
@@ -263,7 +262,7 @@ def make_parser() -> argparse.ArgumentParser:
         "  swift-cache verify --every 100",
     )
     parser.add_argument("--conf", default=_CONF, help=f"configuration of the object server ({_CONF})")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="output format")
+    parser.add_format("output format")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     verbs.add_parser(
         "stats", help="sizes, figures and hit rates, by class and device", epilog="example: swift-cache stats"
@@ -366,6 +365,7 @@ def run(args: argparse.Namespace) -> int:
     return 2 if said.get("differences") else 0
 
 
+@reports_errors(NAME, CacheUnusable, Refused, IndexFailed)
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return 0 done, 1 not possible, 2 differences found."""
     args = make_parser().parse_args(argv)
@@ -373,9 +373,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return run(args)
     except KeyboardInterrupt:
         return 0
-    except (SwiftError, CacheUnusable, Refused, IndexFailed, OSError) as error:
-        print(f"{NAME}: {error}", file=sys.stderr)
-        return 1
 
 
 if __name__ == "__main__":

@@ -7,9 +7,8 @@ import os
 import sys
 from pathlib import Path
 
-from swift.base.errors import SwiftError
 from swift.base.extras import install_command
-from swift.config.commandline import CommandLine
+from swift.config.commandline import CommandLine, reports_errors
 
 EXAMPLES = """examples:
   swift-load list
@@ -28,7 +27,7 @@ FAIL_EXAMPLES = """examples:
 EXTRAS = {"rich": "load", "hdrh": "load", "matplotlib": "load", "numpy": "load", "distributed": "distributed"}
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandLine:
     """Return the command line."""
     made = CommandLine(
         prog="swift-load",
@@ -55,9 +54,7 @@ def make_parser() -> argparse.ArgumentParser:
     importing = verbs.add_parser("import", help="print a workload of COSBench as TOML")
     importing.add_argument("file", type=Path, help="XML file")
     for one in (listing, running, comparing):
-        one.add_argument(
-            "--format", choices=("text", "json"), default="text", help="of standard output (text)"
-        )
+        one.add_format("of standard output (text)")
     return made
 
 
@@ -149,13 +146,12 @@ def _parse_shares(text: str) -> list[float]:
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--keep", action="store_true", help="leave in the store what was made")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures here")
-    parser.add_argument("--csv", type=Path, metavar="FILE", help="write the table of operations here")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page with plots here")
-    parser.add_argument(
-        "--price", type=Path, metavar="FILE", help="TOML with per_hour, what all servers cost"
-    )
+    add = parser.add_argument
+    add("--keep", action="store_true", help="leave in the store what was made")
+    add("--json", type=Path, metavar="FILE", help="write all figures here")
+    add("--csv", type=Path, metavar="FILE", help="write the table of operations here")
+    add("--html", type=Path, metavar="FILE", help="write a page with plots here")
+    add("--price", type=Path, metavar="FILE", help="TOML with per_hour, what all servers cost")
 
 
 def _parse_number(text: str) -> float:
@@ -172,6 +168,7 @@ def _parse_integer(text: str) -> int:
     return found
 
 
+@reports_errors("swift-load")
 def main(argv: list[str] | None = None) -> int:
     """Run the command; return its exit code."""
     args = make_parser().parse_args(argv)
@@ -189,9 +186,6 @@ def main(argv: list[str] | None = None) -> int:
             f"install it with: {install_command(EXTRAS[module])}",
             file=sys.stderr,
         )
-        return 1
-    except (SwiftError, OSError) as error:
-        print(f"swift-load: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("swift-load: ended; what was made is left in the store", file=sys.stderr)

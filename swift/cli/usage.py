@@ -67,7 +67,7 @@ class ProgressLine:
         self._width = len(text)
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandLine:
     """Return the command line."""
     parser = CommandLine(
         prog=NAME,
@@ -79,24 +79,19 @@ def make_parser() -> argparse.ArgumentParser:
         epilog="examples:\n  swift-usage > usage.csv\n"
         "  swift-usage --containers --prefix AUTH_ --format json > usage.json",
     )
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "config",
         nargs="?",
         default=f"{SWIFT_DIR}/account-server.conf",
         help="configuration of the account server (%(default)s)",
     )
-    parser.add_argument("--containers", action="store_true", help="print a row for each container")
-    parser.add_argument(
-        "--account", action="append", default=[], metavar="NAME", help="only this account; may be repeated"
-    )
-    parser.add_argument("--prefix", default="", help="only accounts whose names begin with this")
-    parser.add_argument(
-        "--deleted", action="store_true", help="also accounts that are deleted and not reclaimed yet"
-    )
-    parser.add_argument(
-        "--all-replicas", action="store_true", help="every database on this node, also copies and handoffs"
-    )
-    parser.add_argument(
+    add("--containers", action="store_true", help="print a row for each container")
+    add("--account", action="append", default=[], metavar="NAME", help="only this account; may be repeated")
+    add("--prefix", default="", help="only accounts whose names begin with this")
+    add("--deleted", action="store_true", help="also accounts that are deleted and not reclaimed yet")
+    add("--all-replicas", action="store_true", help="every database on this node, also copies and handoffs")
+    add(
         "--away",
         action="append",
         default=[],
@@ -104,7 +99,7 @@ def make_parser() -> argparse.ArgumentParser:
         help="leave out this device of the account ring: the next primary counts its accounts; "
         "name the same on all nodes",
     )
-    parser.add_argument("--format", choices=tuple(WRITERS), default="csv", help="how to print (%(default)s)")
+    add("--format", choices=tuple(WRITERS), default="csv", help="how to print (%(default)s)")
     return parser
 
 
