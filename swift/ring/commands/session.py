@@ -28,7 +28,7 @@ _PROGRESS_EVERY_S = 0.2
 class EndSubcommand(Exception):
     """Ends a subcommand with an exit code; the text, if any, has a line of its own on stdout."""
 
-    def __init__(self, code: int, text: str = ""):
+    def __init__(self, text: str, code: int = EXIT_ERROR):
         super().__init__(text)
         self.code = code
         self.text = text
@@ -56,13 +56,13 @@ class BuilderSession:
     def loaded(self) -> RingBuilder:
         """The builder, for subcommands that cannot run without."""
         if self.builder is None:
-            raise EndSubcommand(EXIT_ERROR, f"Ring Builder file does not exist: {self.builder_path}")
+            raise EndSubcommand(f"Ring Builder file does not exist: {self.builder_path}")
         return self.builder
 
-    def say(self, text: str = "") -> None:
-        """Print a line of the report; silent when the report is JSON."""
+    def say(self, *lines: str) -> None:
+        """Print lines of the report; silent when the report is JSON."""
         if not self.as_json:
-            print(text, file=self.out)
+            print("".join(f"{line}\n" for line in lines), end="", file=self.out)
 
     def warn(self, text: str) -> None:
         """Print a line on stderr."""
@@ -107,7 +107,7 @@ class BuilderSession:
         except EOFError:
             answer = ""
         if answer.strip().lower() != "y":
-            raise EndSubcommand(EXIT_ERROR, refusal)
+            raise EndSubcommand(refusal)
 
     def progress(self) -> Callable[[str, int, int], None] | None:
         """Return a line on stderr that shows the progress of a rebalance, or None when it is no terminal."""
@@ -143,7 +143,7 @@ def take_switches(argv: Sequence[str]) -> tuple[list[str], bool, bool]:
         elif word == "--format" or word.startswith("--format="):
             value = word.partition("=")[2] if "=" in word else next(words, "")
             if value not in ("json", "text"):
-                raise EndSubcommand(EXIT_ERROR, f"--format must be text or json (was {value!r})")
+                raise EndSubcommand(f"--format must be text or json (was {value!r})")
             as_json = value == "json"
         else:
             rest.append(word)
