@@ -35,10 +35,6 @@ class ContainerRow(NamedTuple):
     #: Of columns that this release does not know.
     unknown: Unknown = ()
 
-    def as_dict(self, row_id: int) -> dict[str, object]:
-        """Return the row as ``merge_items`` messages carry it (§13)."""
-        return {"ROWID": row_id, **dict(zip(_COLUMNS, self, strict=False)), **dict(self.unknown)}
-
 
 def row_of_mapping(values: object) -> ContainerRow:
     """Return a row from a JSON object (merge_items); raises ``InvalidValue``."""

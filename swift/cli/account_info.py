@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from functools import partial
 
-from swift.account.broker import open_found
+from swift.account.broker import AccountBroker
 from swift.base.entity import EntityPath
 from swift.compose import Cluster
 from swift.db.broker import Engine
@@ -20,7 +20,7 @@ from swift.operations.info import DatabaseFacts, NoDatabase, format_timestamp, s
 def _read_facts(
     place: DatabasePath, engine: Engine, cluster: Cluster, args: argparse.Namespace
 ) -> DatabaseFacts:
-    broker = open_found(place, engine)
+    broker = AccountBroker.open_found(place, engine)
     if broker is None:
         raise NoDatabase("DB file doesn't exist")
     try:

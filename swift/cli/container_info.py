@@ -61,9 +61,7 @@ def _read_facts(
     assert isinstance(broker, ContainerBroker), "a container's replica has a container's broker"
     broker.refresh()
     try:
-        names = broker.read(replica.names)
-        broker.account, broker.container = names
-        broker.own_name = "/".join(names)
+        broker.names = broker.read(replica.names)
         info = broker.info()
         policy = cluster.policies.get(info.storage_policy_index)
         rows = [

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from swift.account.broker import DIALECT as ACCOUNT
 from swift.account.broker import TABLE as ACCOUNT_TABLE
-from swift.account.broker import open_found as open_account
+from swift.account.broker import AccountBroker
 from swift.base.clock import SystemClock
 from swift.base.errors import SwiftError
 from swift.base.timestamp import InvalidTimestamp, Timestamp, decode_timestamps
@@ -23,7 +23,7 @@ from swift.cli.quarantine import OBJECTS, Quarantine, QuarantineRefused, add_nod
 from swift.config.commandline import CommandLine, print_report, reports_errors
 from swift.container.broker import DIALECT as CONTAINER
 from swift.container.broker import TABLE as CONTAINER_TABLE
-from swift.container.reported import open_found as open_container
+from swift.container.broker import ContainerBroker
 from swift.db import metadata
 from swift.db.broker import Broker, Engine
 from swift.db.files import DatabasePath
@@ -317,7 +317,7 @@ def _object_times(row: dict[str, object]) -> list[object]:
 
 _DATABASES = {
     "accounts": _Database(
-        open_account,
+        AccountBroker.open_found,
         ACCOUNT.names,
         ACCOUNT_TABLE,
         "container",
@@ -325,7 +325,7 @@ _DATABASES = {
         lambda row: [row["put_timestamp"], row["delete_timestamp"]],
     ),
     "containers": _Database(
-        open_container,
+        ContainerBroker.open_found,
         CONTAINER.names,
         CONTAINER_TABLE,
         "object",

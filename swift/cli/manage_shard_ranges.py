@@ -24,7 +24,6 @@ from swift.config.commandline import CommandLine
 from swift.config.files import parser_of
 from swift.container import shardtable
 from swift.container.broker import SHARDED, ContainerBroker, root_path
-from swift.container.reported import open_found
 from swift.container.sharding import overlaps, shrink
 from swift.container.sharding.context import PREFIX
 from swift.container.sharding.scan import Cut, find_cuts, in_state, ranges_of_cuts
@@ -488,7 +487,7 @@ def _settings(path: str) -> ContainerSharderSettings:
 
 def _open(place: DatabasePath) -> ContainerBroker:
     """Return the newest database of a hash directory, whichever of its files was named."""
-    broker = open_found(place, Engine())
+    broker = ContainerBroker.open_found(place, Engine())
     if broker is None:
         raise SwiftError("there is no database")
     return broker
