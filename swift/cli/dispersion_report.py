@@ -184,7 +184,7 @@ def run(args: argparse.Namespace) -> None:
         found = surveyor.check_copies(noun, ring, hasher, paths, headers)
         reports[noun] = found.as_json()
         if not as_json:
-            print("\n".join(found.lines(ring.partition_count)), flush=True)
+            print("\n".join(found.lines(ring.view().partition_count)), flush=True)
     if as_json:
         print(json.dumps(reports))
 
