@@ -14,15 +14,7 @@ from swift.db.unknown import add_columns, column_list, named, values_of
 
 TABLE = RowTable(
     "container",
-    (
-        "name",
-        "put_timestamp",
-        "delete_timestamp",
-        "object_count",
-        "bytes_used",
-        "deleted",
-        "storage_policy_index",
-    ),
+    ContainerRow._fields[:-1],
     "delete_timestamp",
 )
 #: Rows looked up by one statement.
