@@ -10,7 +10,7 @@ import threading
 from collections.abc import Sequence
 from types import FrameType
 
-from swift.config.commandline import CommandLine, print_report, reports_errors
+from swift.config.commandline import CommandLine, ProgressLine, print_report, reports_errors
 from swift.operations.packed import CONFIG, PackedNode, describe_error
 from swift.operations.repacking import (
     FILES,
@@ -55,27 +55,6 @@ def make_parser() -> CommandLine:
     add("--workers", type=int, default=1, help="devices that are converted at the same time (%(default)s)")
     parser.add_format()
     return parser
-
-
-class _Terminal:
-    """Shows progress in one line, if there is a terminal; called by several threads."""
-
-    def __init__(self) -> None:
-        self._is_shown = sys.stderr.isatty()
-        self._mutex = threading.Lock()
-
-    def tell(self, job: RepackJob, report: RepackReport) -> None:
-        if self._is_shown:
-            text = (
-                f"{job.device} {job.policy.name}: {report.partitions_done} of {report.partitions} "
-                f"partitions, {report.converted} converted"
-            )
-            with self._mutex:
-                print(f"\r{text:<100}", end="", file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        if self._is_shown:
-            print(f"\r{'':<100}\r", end="", file=sys.stderr, flush=True)
 
 
 @reports_errors(NAME, IndexFailed, code=EXIT_ERROR, describe=describe_error)
@@ -133,13 +112,20 @@ def _convert(node: PackedNode, args: argparse.Namespace) -> int:
         stop.set()
 
     before = {number: signal.signal(number, request_stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    terminal = _Terminal()
+    line = ProgressLine(sys.stderr)
+
+    def tell(job: RepackJob, report: RepackReport) -> None:
+        line.show(
+            f"{job.device} {job.policy.name}: {report.partitions_done} of {report.partitions} "
+            f"partitions, {report.converted} converted"
+        )
+
     results = []
     try:
         for job, report, error in convert(
-            node, jobs, args.to, rate=args.rate, workers=args.workers, stopped=stop.is_set, tell=terminal.tell
+            node, jobs, args.to, rate=args.rate, workers=args.workers, stopped=stop.is_set, tell=tell
         ):
-            terminal.end()
+            line.clear()
             row = {
                 "device": job.device,
                 "policy": job.policy.name,

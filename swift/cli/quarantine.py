@@ -387,30 +387,18 @@ def make_parser() -> CommandLine:
     )
     add_node_options(parser)
     commands = parser.add_subparsers(dest="command", metavar="list|why|restore|purge|add", required=True)
-    listing = commands.add_parser(
-        "list",
-        help="show what is in the quarantine, and why",
-        epilog="example: swift-quarantine list --device sdb1",
-    )
-    why = commands.add_parser(
-        "why",
-        help="show one entry and read it again: is it damaged still?",
-        epilog="example: swift-quarantine why PATH",
-    )
-    restore = commands.add_parser(
-        "restore",
-        help="read entries and move the sound ones to their place",
-        epilog="example: swift-quarantine restore --device sdb1",
-    )
-    purge = commands.add_parser(
-        "purge",
-        help="remove entries for good",
-        epilog="example: swift-quarantine purge --older-than 30 --yes",
-    )
-    add = commands.add_parser(
-        "add",
-        help="move a hash directory away, so that replication makes it anew",
-        epilog="example: swift-quarantine add /srv/node/sdb1/objects/7/abc/HASH",
+    listing, why, restore, purge, add = (
+        commands.add_parser(name, help=text, epilog=f"example: {NAME} {name} {example}")
+        for name, text, example in (
+            ("list", "show what is in the quarantine, and why", "--device sdb1"),
+            ("why", "show one entry and read it again: is it damaged still?", "PATH"),
+            ("restore", "read entries and move the sound ones to their place", "--device sdb1"),
+            ("purge", "remove entries for good", "--older-than 30 --yes"),
+            (
+                *("add", "move a hash directory away, so that replication makes it anew"),
+                "/srv/node/sdb1/objects/7/abc/HASH",
+            ),
+        )
     )
     for each in (listing, purge):
         each.add_argument("--device", action="append", default=[], help="only of this device; repeatable")

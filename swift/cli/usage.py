@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from swift.base.errors import ConfigError, SwiftError
 from swift.compose import daemon_context
-from swift.config.commandline import CommandLine
+from swift.config.commandline import CommandLine, ProgressLine
 from swift.config.files import read_section
 from swift.operations.usage import (
     FirstPrimaries,
@@ -33,38 +33,6 @@ NAME = "swift-usage"
 EXIT_INCOMPLETE, EXIT_NOTHING = 1, 2
 PROGRESS_S = 0.5
 WRITERS = {"csv": write_csv, "json": write_json}
-
-
-class ProgressLine:
-    """One line on a terminal that shows how far the work is; empty where there is no terminal."""
-
-    def __init__(self, *, shown: bool):
-        self._shown = shown
-        self._next_s = 0.0
-        self._width = 0
-
-    def show(self, text: str) -> None:
-        """Replace the line, not too often."""
-        now_s = time.monotonic()
-        if self._shown and now_s >= self._next_s:
-            self._next_s = now_s + PROGRESS_S
-            self._write(text)
-
-    def warn(self, text: str) -> None:
-        """Print a line of its own."""
-        self.clear()
-        print(f"{NAME}: {text}", file=sys.stderr)
-
-    def clear(self) -> None:
-        """Remove the line."""
-        if self._width:
-            self._write("")
-            sys.stderr.write("\r")
-
-    def _write(self, text: str) -> None:
-        sys.stderr.write(f"\r{text:<{self._width}}")
-        sys.stderr.flush()
-        self._width = len(text)
 
 
 def make_parser() -> CommandLine:
@@ -116,10 +84,15 @@ def _reader(args: argparse.Namespace, query: UsageQuery, line: ProgressLine) -> 
         )
     primaries = FirstPrimaries(view, own, parse_away(view, args.away))
     devices = context.devices
+
+    def warn(text: str) -> None:
+        line.clear()
+        print(f"{NAME}: {text}", file=sys.stderr)
+
     # Pending rows are merged as a server does it: as the user of the databases.
     become_owner(f"{devices.root}/{name}/accounts" for name in devices.names())
     return UsageReader(
-        devices, primaries, context.hasher, context.policies, query, warn=line.warn, progress=line.show
+        devices, primaries, context.hasher, context.policies, query, warn=warn, progress=line.show
     )
 
 
@@ -127,7 +100,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return the exit code."""
     args = make_parser().parse_args(argv)
     query = UsageQuery(args.account, args.prefix, args.containers, args.deleted, args.all_replicas)
-    line = ProgressLine(shown=sys.stderr.isatty())
+    line = ProgressLine(sys.stderr, every_s=PROGRESS_S)
     stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     try:
         reader = _reader(args, query, line)

@@ -6,9 +6,10 @@ import argparse
 import json
 import re
 import sys
+import time
 from collections.abc import Callable, Iterable
 from functools import wraps
-from typing import NoReturn, ParamSpec
+from typing import NoReturn, ParamSpec, TextIO
 
 from swift import DISTRIBUTION, __version__
 from swift.base.errors import SwiftError
@@ -76,6 +77,35 @@ class CommandLine(argparse.ArgumentParser):
     def add_format(self, help: str = "how to report") -> None:
         """Add the option ``--format``: ``text``, the default, or ``json``."""
         self.add_argument("--format", choices=("text", "json"), default="text", help=help)
+
+
+class ProgressLine:
+    """One line of a terminal that shows how far the work is; silent where ``out`` is no terminal.
+
+    Threads may share it. ``every_s`` is the least time between two texts.
+    """
+
+    def __init__(self, out: TextIO, *, every_s: float = 0.0, clock: Callable[[], float] = time.monotonic):
+        self._out = out
+        self._every_s = every_s
+        self._clock = clock
+        self._next_s = 0.0
+
+    def show(self, text: str) -> None:
+        """Replace the line, not too often."""
+        now_s = self._clock()
+        if now_s >= self._next_s:
+            self._next_s = now_s + self._every_s
+            self._write(text)
+
+    def clear(self) -> None:
+        """Remove the line."""
+        self._write("")
+
+    def _write(self, text: str) -> None:
+        if self._out.isatty():
+            self._out.write(f"\r\x1b[K{text}")
+            self._out.flush()
 
 
 def print_report(

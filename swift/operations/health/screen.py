@@ -12,13 +12,7 @@ from swift.operations.recon.report import age_text, size_text
 
 #: The columns of the table; "?" stands for what no replicator reports.
 _HEADS = (
-    "partitions",
-    "degraded",
-    "away",
-    "at last copy",
-    "out of reach",
-    "to move",
-    "to copy",
+    *("partitions", "degraded", "away", "at last copy", "out of reach", "to move", "to copy"),
     "failed",
 )
 

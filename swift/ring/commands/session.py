@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TextIO
 
+from swift.config.commandline import ProgressLine
 from swift.platform.privileges import inherit_owner, make_directories
 from swift.ring.builder import RingBuilder
 
@@ -111,25 +112,17 @@ class BuilderSession:
 
     def progress(self) -> Callable[[str, int, int], None] | None:
         """Return a line on stderr that shows the progress of a rebalance, or None when it is no terminal."""
-        return LineProgress(self.err) if self.err.isatty() else None
+        if not self.err.isatty():
+            return None
+        line = ProgressLine(self.err, every_s=_PROGRESS_EVERY_S)
 
+        def show(step: str, done: int, total: int) -> None:
+            if done < total:
+                line.show(f"{step}: {done} of {total} ({100 * done // total}%)")
+            else:
+                line.clear()
 
-class LineProgress:
-    """Rewrites one line of a terminal, a few times a second at most."""
-
-    def __init__(self, out: TextIO, clock: Callable[[], float] = time.monotonic):
-        self._out = out
-        self._clock = clock
-        self._next_s = 0.0
-
-    def __call__(self, step: str, done: int, total: int) -> None:
-        finished = done >= total
-        if self._clock() < self._next_s and not finished:
-            return
-        self._next_s = self._clock() + _PROGRESS_EVERY_S
-        share = 100 * done // total if total else 100
-        self._out.write("\r\x1b[K" if finished else f"\r\x1b[K{step}: {done} of {total} ({share}%)")
-        self._out.flush()
+        return show
 
 
 def take_switches(argv: Sequence[str]) -> tuple[list[str], bool, bool]:
