@@ -12,11 +12,7 @@ from swift.db.listing import PageRow
 from swift.db.rowtable import RowTable
 from swift.db.unknown import add_columns, column_list, named, values_of
 
-TABLE = RowTable(
-    "container",
-    ContainerRow._fields[:-1],
-    "delete_timestamp",
-)
+TABLE = RowTable("container", ContainerRow._fields[:-1], "delete_timestamp")
 #: Rows looked up by one statement.
 _CHUNK = 500
 

@@ -258,12 +258,7 @@ def as_rows(page: Iterable[PageRow], policies: Policies) -> list[dict[str, objec
         if directory is not None:
             rows.append({"subdir": directory})
             continue
-        row = {
-            "name": name,
-            "count": objects,
-            "bytes": size,
-            "last_modified": as_timestamp(put).isoformat,
-        }
+        row = {"name": name, "count": objects, "bytes": size, "last_modified": as_timestamp(put).isoformat}
         policy = policies.get(policy_index)
         if policy is not None:
             row["storage_policy"] = policy.name

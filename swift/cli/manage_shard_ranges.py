@@ -111,7 +111,8 @@ def info(work: ShardRangesCommand) -> None:
     is_enabled = is_true(facts.metadata.get(fields.SYSMETA_SHARDING.title(), ("", ""))[0])
     print(f"Sharding enabled = {is_enabled or bool(work.ranges())}")
     own = work.stored_own
-    print("Own shard range: None" if own is None else f"Own shard range: {_describe_own_range(own)}")
+    shown = own and json.dumps(_range_json(own), indent=2, sort_keys=True)
+    print(f"Own shard range: {shown}")
     print(f"db_state = {facts.db_state}")
     if len(work.broker.databases) > 1:
         print(f"Retiring db: {work.broker.oldest.path}")
@@ -124,10 +125,6 @@ def info(work: ShardRangesCommand) -> None:
     for name, (value, _stamp) in sorted(facts.metadata.items()):
         if value:
             print(f"  {name} = {value}")
-
-
-def _describe_own_range(own: ShardRange) -> str:
-    return json.dumps(_range_json(own), indent=2, sort_keys=True)
 
 
 # --- finding ----------------------------------------------------------------------------------------------

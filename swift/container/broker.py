@@ -45,10 +45,7 @@ KEPT_WHEN_DELETED = frozenset(
 )
 
 #: Metadata keys of a shard's root; True for a quoted value.
-_ROOT_NAMES = (
-    (fields.SYSMETA_SHARD_QUOTED_ROOT.title(), True),
-    (fields.SYSMETA_SHARD_ROOT.title(), False),
-)
+_ROOT_NAMES = ((fields.SYSMETA_SHARD_QUOTED_ROOT.title(), True), (fields.SYSMETA_SHARD_ROOT.title(), False))
 
 NOT_FOUND = "not_found"
 UNSHARDED = "unsharded"

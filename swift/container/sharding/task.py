@@ -105,11 +105,7 @@ class ContainerSharder(DeviceTask):
                 **recon_lists(self.overviews.values(), self.settings.recon_candidates_limit),
             },
         }
-        return {
-            "sharding_stats": stats,
-            "sharding_time": passed.seconds,
-            "sharding_last": passed.ended_s,
-        }
+        return {"sharding_stats": stats, "sharding_time": passed.seconds, "sharding_last": passed.ended_s}
 
 
 def _category(name: str) -> tuple[str, str]:
@@ -203,10 +199,7 @@ def _make(parts: DaemonParts) -> ContainerSharder:
     if getattr(parts.args, "no_auto_shard", False):
         settings = replace(settings, auto_shard=False)
     client = internal_client(
-        settings.internal_client_conf_path,
-        NAME,
-        tries=settings.request_tries,
-        use_replication_network=True,
+        settings.internal_client_conf_path, NAME, tries=settings.request_tries, use_replication_network=True
     )
     return ContainerSharder(parts.context, parts.rings.container, settings, client, selection=parts.selection)
 

@@ -311,10 +311,4 @@ def _make(parts: DaemonParts) -> ContainerSync:
     )
 
 
-DAEMON = Daemon(
-    NAME,
-    "container",
-    "Copy containers to other clusters.",
-    ContainerSyncSettings,
-    _make,
-)
+DAEMON = Daemon(NAME, "container", "Copy containers to other clusters.", ContainerSyncSettings, _make)

@@ -294,8 +294,7 @@ def _parse_storage(table: Table) -> StorageOptions:
 
 def _parse_memcached(table: Table) -> MemcachedOptions:
     options = MemcachedOptions(
-        servers=table.texts("servers", pattern=_SERVER),
-        memory_mb=table.integer("memory_mb", 64, least=1),
+        servers=table.texts("servers", pattern=_SERVER), memory_mb=table.integer("memory_mb", 64, least=1)
     )
     table.end()
     return options
