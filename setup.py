@@ -84,6 +84,7 @@ setup(
         "swift.load": ["workloads/*.toml"],
         "swift.config": ["declared.json", "known.json"],
         "swift.container.sync": ["internal-client.conf"],
+        "swift.operations.deploy": ["sample.toml"],
     },
     entry_points={
         "paste.app_factory": [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from dataclasses import dataclass
 
-from swift.account.broker import AccountBroker, open_found
+from swift.account.broker import AccountBroker
 from swift.account.schema import COUNTING
 from swift.config.kinds import SECONDS, number
 from swift.config.schema import Settings, option
@@ -63,7 +63,7 @@ def totals(connection: sqlite3.Connection) -> list[str]:
     return found
 
 
-KIND = AuditKind("account", "accounts", "container", open_found, _names, totals)
+KIND = AuditKind("account", "accounts", "container", AccountBroker.open_found, _names, totals)
 
 
 DAEMON = Daemon(

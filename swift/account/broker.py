@@ -18,9 +18,8 @@ from swift.base.errors import InvalidValue
 from swift.base.timestamp import Timestamp
 from swift.db import metadata as meta
 from swift.db import stat
-from swift.db.broker import Broker, Engine
+from swift.db.broker import Broker
 from swift.db.database import Dialect
-from swift.db.files import DatabasePath
 from swift.db.listing import ListingQuery, PageRow, RowSource, page
 from swift.db.metadata import Metadata
 
@@ -90,9 +89,10 @@ class AccountBroker(Broker):
 
     dialect = DIALECT
 
-    def __init__(self, place: DatabasePath, engine: Engine, account: str):
-        super().__init__(place, engine)
-        self.account = account
+    @property
+    def account(self) -> str:
+        """The account's name."""
+        return self.names[0]
 
     def create(self, timestamp: Timestamp, *, created_at: Timestamp) -> bool:
         """Make the database; False when another process was faster. ``refresh`` is done."""
@@ -170,21 +170,3 @@ def info_of(connection: sqlite3.Connection) -> AccountFacts:
     known: JsonObject = {name: row[name] for name in AccountFacts.__match_args__}
     known |= {name: row[name] or 0 for name in ("container_count", "object_count", "bytes_used")}
     return AccountFacts(**(known | {"metadata": meta.parse(row["metadata"])}))
-
-
-def open_found(place: DatabasePath, engine: Engine) -> AccountBroker | None:
-    """Return the refreshed broker of a database on disk, None when there is none; close it.
-
-    For daemons that do not know whose a database is. Raises OSError and the errors of ``db.connection``.
-    """
-    broker = AccountBroker(place, engine, "")
-    if not broker.refresh():
-        return None
-    try:
-        (broker.account,) = broker.read(
-            lambda connection: connection.execute(DIALECT.names).fetchone(), merged=False
-        )
-    except BaseException:
-        broker.close()
-        raise
-    return broker

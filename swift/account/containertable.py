@@ -10,22 +10,9 @@ from swift.account.rows import ContainerRow, merge
 from swift.account.schema import COUNTING
 from swift.db.listing import PageRow
 from swift.db.rowtable import RowTable
-from swift.db.syncpoints import set_sync
 from swift.db.unknown import add_columns, column_list, named, values_of
 
-TABLE = RowTable(
-    "container",
-    (
-        "name",
-        "put_timestamp",
-        "delete_timestamp",
-        "object_count",
-        "bytes_used",
-        "deleted",
-        "storage_policy_index",
-    ),
-    "delete_timestamp",
-)
+TABLE = RowTable("container", ContainerRow._fields[:-1], "delete_timestamp")
 #: Rows looked up by one statement.
 _CHUNK = 500
 
@@ -89,21 +76,6 @@ def _existing(
         row_ids = [*_row_ids(have, row[1]), row[0]]
         have[row[1]] = (row_ids, _row_of(row, unknown))
     return have
-
-
-def merge_items(
-    connection: sqlite3.Connection, items: Sequence[tuple[int, ContainerRow]], source: str
-) -> None:
-    """Merge replicated (ROWID there, row) pairs and remember how far ``source`` came."""
-    merge_rows(connection, [row for _, row in items])
-    if items:
-        set_sync(connection, source, max(row_id for row_id, _ in items), incoming=True)
-
-
-def items_since(connection: sqlite3.Connection, row_id: int, count: int) -> list[dict[str, object]]:
-    """Up to ``count`` rows after a ROWID, as ``merge_items`` messages carry them."""
-    unknown = TABLE.unknown_columns(connection)
-    return [_row_of(row, unknown).as_dict(row[0]) for row in TABLE.rows_since(connection, row_id, count)]
 
 
 def _row_of(row: PageRow, unknown: Sequence[str]) -> ContainerRow:

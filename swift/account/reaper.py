@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import math
-import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import Unpack
 
-from swift.account.broker import AccountBroker, AccountFacts, open_found
+from swift.account.broker import AccountBroker, AccountFacts
 from swift.account.reaping import ContainerReaper, RingPlacement
 from swift.base.entity import EntityPath
 from swift.base.errors import SwiftError
@@ -28,13 +28,11 @@ from swift.db.files import DatabasePath
 from swift.db.listing import ListingQuery
 from swift.db.stat import as_timestamp
 from swift.platform.addresses import matches_any_address, own_addresses
-from swift.platform.disk import Disk
 from swift.ring.device import Node
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import PassContext, PassReport, Schedule
 from swift.runtime.declaration import Daemon
-from swift.runtime.devicetask import DatabasePassBase, DeviceTask
-from swift.runtime.selection import Selection
+from swift.runtime.devicetask import DatabasePassBase, DeviceTask, DeviceTaskParts
 
 NAME = "account-reaper"
 DIRECTORY = "accounts"
@@ -119,12 +117,9 @@ class AccountReaper(DeviceTask):
         context: BackendContext,
         rings: Rings,
         settings: AccountReaperSettings,
-        *,
-        disk: Disk | None = None,
-        rng: random.Random | None = None,
-        selection: Selection | None = None,
+        **parts: Unpack[DeviceTaskParts],
     ):
-        super().__init__(context, disk=disk, rng=rng, selection=selection)
+        super().__init__(context, **parts)
         self.rings = rings
         self.settings = settings
 
@@ -187,7 +182,7 @@ class ReaperPass(DatabasePassBase):
     ) -> Iterator[ReapedContainer]:
         """Yield this node's share of an account's containers; skips unreadable accounts."""
         try:
-            broker = open_found(place, self._engine)
+            broker = AccountBroker.open_found(place, self._engine)
             if broker is None:
                 return
             try:

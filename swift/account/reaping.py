@@ -136,10 +136,7 @@ class ContainerReaper:
             query += f"&end_marker={quote(upper)}%00"
         if record_type == "auto":
             query += "&states=listing"
-        headers = {
-            fields.BACKEND_RECORD_TYPE: record_type,
-            fields.BACKEND_ALLOW_RESERVED_NAMES: "true",
-        }
+        headers = {fields.BACKEND_RECORD_TYPE: record_type, fields.BACKEND_ALLOW_RESERVED_NAMES: "true"}
         part, nodes = self._container(path)
         missing = False
         for node in reversed(nodes):
@@ -233,9 +230,7 @@ class ContainerReaper:
         )
 
     def _headers(self) -> HeaderMap:
-        return {
-            "x-timestamp": Timestamp(self._context.clock.time()).internal,
-        }
+        return {"x-timestamp": Timestamp(self._context.clock.time()).internal}
 
     def _request(
         self, node: Node, part: int, method: str, path: EntityPath, headers: HeaderMap, query: str = ""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from swift.account.replication import identify, replica_at
+from swift.account.replication import replica_at
 from swift.dbsync.daemon import DatabaseReplicator
 from swift.dbsync.kind import ReplicatorKind
 from swift.dbsync.settings import ReplicatorSettings
 from swift.runtime.declaration import Daemon
 
-KIND = ReplicatorKind("account", "accounts", replica_at, identify)
+KIND = ReplicatorKind("account", "accounts", replica_at)
 
 
 DAEMON = Daemon(

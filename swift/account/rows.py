@@ -14,11 +14,6 @@ from swift.base.timestamp import Timestamp
 from swift.db.rowtable import state_of
 from swift.db.unknown import Unknown, completed, pending_values, unknown_values
 
-_COLUMNS = (
-    *("name", "put_timestamp", "delete_timestamp", "object_count", "bytes_used"),
-    *("deleted", "storage_policy_index"),
-)
-_KNOWN_KEYS = frozenset(("ROWID", *_COLUMNS))
 _NUMBER_MAX = (1 << 63) - 1
 
 
@@ -35,25 +30,17 @@ class ContainerRow(NamedTuple):
     #: Of columns that this release does not know.
     unknown: Unknown = ()
 
-    def as_dict(self, row_id: int) -> dict[str, object]:
-        """Return the row as ``merge_items`` messages carry it (§13)."""
-        return {"ROWID": row_id, **dict(zip(_COLUMNS, self, strict=False)), **dict(self.unknown)}
+
+_COLUMNS = ContainerRow._fields[:-1]
+_KNOWN_KEYS = frozenset(("ROWID", *_COLUMNS))
 
 
 def row_of_mapping(values: object) -> ContainerRow:
     """Return a row from a JSON object (merge_items); raises ``InvalidValue``."""
     if not isinstance(values, Mapping):
         raise InvalidValue("a container row must be an object")
-    return _checked(
-        values.get("name"),
-        values.get("put_timestamp"),
-        values.get("delete_timestamp"),
-        values.get("object_count"),
-        values.get("bytes_used"),
-        values.get("deleted", 0),
-        values.get("storage_policy_index", 0),
-        unknown=unknown_values(values, _KNOWN_KEYS),
-    )
+    found = map(values.get, _COLUMNS, (None, None, None, None, None, 0, 0))
+    return _checked(*found, unknown=unknown_values(values, _KNOWN_KEYS))
 
 
 def row_of_pending(entry: tuple[object, ...]) -> ContainerRow:

@@ -134,14 +134,7 @@ STAT_TABLE = f"CREATE TABLE account_stat ({', '.join(f'{n} {d}' for n, d in STAT
 
 
 #: Every table, index and trigger of a new database, but for those that all have.
-TABLES = (
-    CONTAINER_TABLE,
-    CONTAINER_INDEX,
-    *TOTAL_TRIGGERS,
-    POLICY_STAT_TABLE,
-    *POLICY_TRIGGERS,
-    STAT_TABLE,
-)
+TABLES = (CONTAINER_TABLE, CONTAINER_INDEX, *TOTAL_TRIGGERS, POLICY_STAT_TABLE, *POLICY_TRIGGERS, STAT_TABLE)
 
 
 #: Table to columns of this release, lower-case; what else a database has comes from a newer one.

@@ -38,7 +38,7 @@ from swift.http.validate import validate_stored_metadata
 from swift.platform.devices import SpaceGuard
 from swift.platform.disk import Disk
 from swift.policy.policy import Policies
-from swift.runtime.backendapp import BackendContext, Handler, reject_sync_key
+from swift.runtime.backendapp import Handler, reject_sync_key
 
 
 @dataclass(frozen=True)
@@ -67,23 +67,6 @@ class AccountServer(DatabaseApp[AccountBroker]):
     server_type = "account"
     directory = "accounts"
     broker_class = AccountBroker
-
-    def __init__(
-        self,
-        context: BackendContext,
-        settings: AccountSettings | None = None,
-        *,
-        disk: Disk | None = None,
-        space: SpaceGuard | None = None,
-    ):
-        settings = settings or AccountSettings()
-        super().__init__(
-            context,
-            disk=disk,
-            space=space,
-            query_logging=settings.db_query_logging,
-            preallocate=settings.db_preallocation,
-        )
 
     def database_verbs(self) -> Mapping[str, Handler]:
         """Return the verbs of §11."""
@@ -161,9 +144,7 @@ class AccountServer(DatabaseApp[AccountBroker]):
         broker = self._broker(target)
         self.check_space(broker)
         metadata = self._metadata(request, timestamp)
-        info = broker.info() if broker.exists else None
-        if info is None or info.is_deleted:
-            return self._missing(info)
+        self._info(broker)
         return error_response(
             204, headers=self.merge_metadata(broker.update_metadata, metadata, self._check_metadata)
         )
@@ -174,9 +155,7 @@ class AccountServer(DatabaseApp[AccountBroker]):
         broker = self._broker(target)
         self.check_date(request)
         timestamp = request.timestamp
-        info = broker.info() if broker.exists else None
-        if info is None or info.is_deleted:
-            return self._missing(info)
+        self._info(broker)
         broker.delete(timestamp)
         return self._deleted(204)
 
@@ -185,9 +164,7 @@ class AccountServer(DatabaseApp[AccountBroker]):
         target = self.target(request, 3, 3)
         shape = choose_format(request)
         broker = self._broker(target)
-        info = broker.info() if broker.exists else None
-        if info is None or info.is_deleted:
-            return self._missing(info)
+        info = self._info(broker)
         headers = self._facts(broker, info)
         headers["content-type"] = shape.content_type
         return Response(204, headers)
@@ -198,9 +175,7 @@ class AccountServer(DatabaseApp[AccountBroker]):
         query = listing_query(request, self.context.limits.account_listing_limit, path=False)
         shape = choose_format(request)
         broker = self._broker(target)
-        info = broker.info() if broker.exists else None
-        if info is None or info.is_deleted:
-            return self._missing(info)
+        info = self._info(broker)
         headers = self._facts(broker, info)
         rows = as_rows(broker.listing(query), self.context.policies)
         body = render_account(shape, rows, target.path.account)
@@ -222,13 +197,19 @@ class AccountServer(DatabaseApp[AccountBroker]):
         check_metadata_text(metadata)
         validate_stored_metadata(meta.user_items(metadata, "account"), self.context.limits)
 
-    def _missing(self, info: AccountFacts | None) -> Response:
-        """404; of a deleted account it says so, and since when, by which it counts from handoffs too."""
-        if info is None or not info.is_status_deleted:
-            return Response(404, {"content-type": _EMPTY_TYPE})
-        response = self._deleted(404)
-        response.headers[fields.BACKEND_TIMESTAMP] = as_timestamp(info.delete_timestamp).internal
-        return response
+    def _info(self, broker: AccountBroker) -> AccountFacts:
+        """Return the facts of an account that exists; raises ``HTTPError`` 404.
+
+        The response for a deleted account says since when: by this it counts from handoffs too.
+        """
+        info = broker.info() if broker.exists else None
+        if info is not None and not info.is_deleted:
+            return info
+        response = Response(404, {"content-type": _EMPTY_TYPE})
+        if info is not None and info.is_status_deleted:
+            response = self._deleted(404)
+            response.headers[fields.BACKEND_TIMESTAMP] = as_timestamp(info.delete_timestamp).internal
+        raise HTTPError.of(response)
 
     @staticmethod
     def _deleted(status: int, text: str = "") -> Response:
@@ -277,12 +258,7 @@ def as_rows(page: Iterable[PageRow], policies: Policies) -> list[dict[str, objec
         if directory is not None:
             rows.append({"subdir": directory})
             continue
-        row = {
-            "name": name,
-            "count": objects,
-            "bytes": size,
-            "last_modified": as_timestamp(put).isoformat,
-        }
+        row = {"name": name, "count": objects, "bytes": size, "last_modified": as_timestamp(put).isoformat}
         policy = policies.get(policy_index)
         if policy is not None:
             row["storage_policy"] = policy.name

@@ -18,15 +18,6 @@ CGROUPS = Path("/sys/fs/cgroup")
 READ_AHEAD_KIB = 128
 
 
-@dataclass(frozen=True)
-class MachineLimits:
-    """Resource limits of a run's processes."""
-
-    device: str
-    iops: int
-    memory_bytes: int
-
-
 def file_device_number(path: Path) -> str:
     """Return ``major:minor`` of the device on which a file is."""
     number = os.stat(path).st_dev
@@ -59,7 +50,7 @@ def _device_counters(device: str) -> list[str]:
 
 def limit_read_ahead(device: str) -> None:
     """Have the kernel read ahead as little on a loop device as on a disk. Raises ``ConfigError``."""
-    _write_value(Path(f"/sys/dev/block/{device}/bdi/read_ahead_kb"), str(READ_AHEAD_KIB))
+    write_value(Path(f"/sys/dev/block/{device}/bdi/read_ahead_kb"), str(READ_AHEAD_KIB))
 
 
 def drop_caches() -> None:
@@ -72,11 +63,12 @@ def check_cgroups() -> None:
     """Raise ``ConfigError`` when nothing can be limited here."""
     if os.geteuid() != 0:
         raise ConfigError("it needs root, to mount loop devices, to limit them and to drop caches")
-    if not (_has_cgroup_v1() or _has_cgroup_v2()):
+    if not (has_cgroup_v1() or _has_cgroup_v2()):
         raise ConfigError(f"{CGROUPS} has neither the controllers blkio and memory nor io and memory")
 
 
-def _has_cgroup_v1() -> bool:
+def has_cgroup_v1() -> bool:
+    """Return True if the controllers of version 1 are mounted."""
     return all((CGROUPS / name / "cgroup.procs").exists() for name in ("blkio", "memory"))
 
 
@@ -88,16 +80,15 @@ def _has_cgroup_v2() -> bool:
 
 
 @contextlib.contextmanager
-def limited_group(name: str, limits: MachineLimits) -> Iterator[Callable[[], None]]:
-    """Make a group with limits; a new process calls the yielded function to enter it."""
-    groups = _make_v1_groups(name, limits) if _has_cgroup_v1() else _make_v2_groups(name, limits)
-
-    def enter() -> None:
-        for group in groups:
-            (group / "cgroup.procs").write_text(str(os.getpid()))
-
+def made_groups(values: Sequence[tuple[Path, str]]) -> Iterator[tuple[Path, ...]]:
+    """Make the groups that these files of settings are in, and write the settings; yield the groups."""
+    groups = tuple(dict.fromkeys(path.parent for path, _ in values))
     try:
-        yield enter
+        for group in groups:
+            group.mkdir(exist_ok=True)
+        for path, value in values:
+            write_value(path, value)
+        yield groups
     finally:
         for group in groups:
             with contextlib.suppress(OSError):
@@ -113,31 +104,25 @@ def throttled_group(
     What it gives is a block in which this process is in the group, so that those it starts are and stay in
     it.
     """
-    home = CGROUPS / "blkio" if _has_cgroup_v1() else CGROUPS
-    group = home / name
-    if not _has_cgroup_v1():
-        _write_value(CGROUPS / "cgroup.subtree_control", "+io")
-    group.mkdir(exist_ok=True)
-    try:
-        for device in devices:
-            if _has_cgroup_v1():
-                for direction in ("read", "write"):
-                    _write_value(group / f"blkio.throttle.{direction}_bps_device", f"{device} {bytes_per_s}")
-            else:
-                _write_value(group / "io.max", f"{device} rbps={bytes_per_s} wbps={bytes_per_s}")
+    if has_cgroup_v1():
+        home = CGROUPS / "blkio"
+        names = [f"blkio.throttle.{direction}_bps_device" for direction in ("read", "write")]
+        values = [(home / name / each, f"{dev} {bytes_per_s}") for dev in devices for each in names]
+    else:
+        home = CGROUPS
+        write_value(CGROUPS / "cgroup.subtree_control", "+io")
+        values = [(home / name / "io.max", f"{dev} rbps={bytes_per_s} wbps={bytes_per_s}") for dev in devices]
 
-        @contextlib.contextmanager
-        def inside() -> Iterator[None]:
-            _write_value(group / "cgroup.procs", str(os.getpid()))
-            try:
-                yield
-            finally:
-                _write_value(home / "cgroup.procs", str(os.getpid()))
+    @contextlib.contextmanager
+    def inside() -> Iterator[None]:
+        write_value(home / name / "cgroup.procs", str(os.getpid()))
+        try:
+            yield
+        finally:
+            write_value(home / "cgroup.procs", str(os.getpid()))
 
+    with made_groups(values):
         yield inside
-    finally:
-        with contextlib.suppress(OSError):
-            group.rmdir()
 
 
 @dataclass(frozen=True)
@@ -160,39 +145,26 @@ def confined_group(name: str, part: MachinePart) -> Iterator[Callable[[int], Non
     # Longer periods for small parts: the kernel grants no less than a millisecond in each.
     period_us = 100_000 if part.cores >= 0.02 else 1_000_000
     quota_us = max(1000, round(part.cores * period_us))
-    if _has_cgroup_v1():
-        groups = [CGROUPS / "cpu" / name, CGROUPS / "blkio" / name]
-        values = {
-            groups[0] / "cpu.cfs_period_us": str(period_us),
-            groups[0] / "cpu.cfs_quota_us": str(quota_us),
-        }
-        if part.device:
-            for verb in ("read", "write"):
-                limit = f"blkio.throttle.{verb}"
-                values[groups[1] / f"{limit}_bps_device"] = f"{part.device} {part.bytes_per_s}"
-                values[groups[1] / f"{limit}_iops_device"] = f"{part.device} {part.iops}"
+    if has_cgroup_v1():
+        cpu, blkio = CGROUPS / "cpu" / name, CGROUPS / "blkio" / name
+        values = [(cpu / "cpu.cfs_period_us", str(period_us)), (cpu / "cpu.cfs_quota_us", str(quota_us))]
+        for verb in ("read", "write") if part.device else ():
+            limit = f"blkio.throttle.{verb}"
+            values.append((blkio / f"{limit}_bps_device", f"{part.device} {part.bytes_per_s}"))
+            values.append((blkio / f"{limit}_iops_device", f"{part.device} {part.iops}"))
     else:
-        _write_value(CGROUPS / "cgroup.subtree_control", "+io +cpu")
-        groups = [CGROUPS / name]
-        values = {groups[0] / "cpu.max": f"{quota_us} {period_us}"}
+        write_value(CGROUPS / "cgroup.subtree_control", "+io +cpu")
+        values = [(CGROUPS / name / "cpu.max", f"{quota_us} {period_us}")]
         if part.device:
             rates = f"rbps={part.bytes_per_s} wbps={part.bytes_per_s} riops={part.iops} wiops={part.iops}"
-            values[groups[0] / "io.max"] = f"{part.device} {rates}"
-    try:
-        for group in groups:
-            group.mkdir(exist_ok=True)
-        for path, value in values.items():
-            _write_value(path, value)
+            values.append((CGROUPS / name / "io.max", f"{part.device} {rates}"))
+    with made_groups(values) as groups:
 
         def move(pid: int) -> None:
             for group in groups:
-                _write_value(group / "cgroup.procs", str(pid))
+                write_value(group / "cgroup.procs", str(pid))
 
         yield move
-    finally:
-        for group in groups:
-            with contextlib.suppress(OSError):
-                group.rmdir()
 
 
 def drop_page_cache() -> None:
@@ -200,25 +172,8 @@ def drop_page_cache() -> None:
     Path("/proc/sys/vm/drop_caches").write_text("1\n")
 
 
-def _make_v1_groups(name: str, limits: MachineLimits) -> Sequence[Path]:
-    blkio, memory = CGROUPS / "blkio" / name, CGROUPS / "memory" / name
-    for group in (blkio, memory):
-        group.mkdir(exist_ok=True)
-    _write_value(blkio / "blkio.throttle.read_iops_device", f"{limits.device} {limits.iops}")
-    _write_value(memory / "memory.limit_in_bytes", str(limits.memory_bytes))
-    return blkio, memory
-
-
-def _make_v2_groups(name: str, limits: MachineLimits) -> Sequence[Path]:
-    _write_value(CGROUPS / "cgroup.subtree_control", "+io +memory")
-    group = CGROUPS / name
-    group.mkdir(exist_ok=True)
-    _write_value(group / "io.max", f"{limits.device} riops={limits.iops}")
-    _write_value(group / "memory.max", str(limits.memory_bytes))
-    return (group,)
-
-
-def _write_value(path: Path, value: str) -> None:
+def write_value(path: Path, value: str) -> None:
+    """Write a setting of the kernel. Raises ``ConfigError``."""
     try:
         path.write_text(value)
     except OSError as error:

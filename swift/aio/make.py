@@ -299,11 +299,7 @@ def _storage_conf(plan: ClusterPlan, kind: str, node: int) -> str:
     daemons = [name for name, daemon in declared.daemons().items() if daemon.server_type == kind]
     return (
         _defaults(
-            plan,
-            plan.storage_ip,
-            plan.port(kind, node),
-            plan.metrics_port(kind, node),
-            plan.storage_workers,
+            plan, plan.storage_ip, plan.port(kind, node), plan.metrics_port(kind, node), plan.storage_workers
         )
         + f"""devices = {plan.devices(node)}
 mount_check = {mount_check}

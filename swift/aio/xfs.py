@@ -14,34 +14,6 @@ from pathlib import Path
 from swift.aio.cgroups import file_device_number, limit_read_ahead, node_device_number
 from swift.base.errors import ConfigError
 
-IMAGE_BYTES = 32 << 30
-
-
-@contextmanager
-def working_folder(root: Path, *, xfs: bool) -> Iterator[Path]:
-    """Yield ``root``, or with ``xfs`` a folder of a fresh XFS below it that is removed afterwards.
-
-    Raises ``ConfigError``.
-    """
-    root.mkdir(parents=True, exist_ok=True)
-    if not xfs:
-        yield root
-        return
-    check_xfs()
-    image, folder = root / "xfs.img", root / "xfs"
-    folder.mkdir(exist_ok=True)
-    with exit_on_sigterm():
-        try:
-            # Reserved at once, so that the filesystem below has little more to do than to overwrite.
-            make_image(image, IMAGE_BYTES, reserved=True)
-            mount_image(image, folder)
-            try:
-                yield folder
-            finally:
-                unmount_image(folder)
-        finally:
-            image.unlink(missing_ok=True)
-
 
 @contextmanager
 def mount_seeking_disk(image: Path, size_bytes: int, target: Path) -> Iterator[str]:

@@ -5,7 +5,6 @@ spec: cli-and-config.md §12
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Sequence
@@ -13,13 +12,12 @@ from functools import partial
 
 from swift import green
 from swift.base.entity import EntityPath
-from swift.base.errors import SwiftError
 from swift.cluster.direct import DirectClient, NodeTimeouts
 from swift.cluster.exchange import HttpTransport
 from swift.cluster.pool import ConnectionPool
 from swift.cluster.rings import Rings
 from swift.compose import cluster_of
-from swift.config.commandline import CommandLine
+from swift.config.commandline import CommandLine, reports_errors
 from swift.operations.auditing import Auditor
 from swift.runtime.service.services import SWIFT_DIR
 from swift.telemetry.metrics import Registry
@@ -33,7 +31,7 @@ def parse_url(text: str) -> EntityPath | None:
     return EntityPath(*parts) if parts else None
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandLine:
     """Return the command line."""
     parser = CommandLine(
         prog="swift-account-audit",
@@ -41,21 +39,17 @@ def make_parser() -> argparse.ArgumentParser:
         "Without arguments the paths are read from standard input.",
         epilog="example: swift-account-audit -e errors.txt AUTH_test/photos",
     )
-    parser.add_argument("urls", nargs="*", metavar="url", help="account[/container[/object]]")
-    parser.add_argument(
-        "-c", "--concurrency", type=int, default=50, help="requests at the same time (default: %(default)s)"
-    )
-    parser.add_argument("-r", "--ring-dir", default=SWIFT_DIR, help="directory of the rings (%(default)s)")
-    parser.add_argument(
-        "-e", "--errors", default="", help="file for the paths of what is not as it should be"
-    )
-    parser.add_argument(
-        "-d", "--deep", action="store_true", help="also read the objects and compare their MD5"
-    )
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to report")
+    add = parser.add_argument
+    add("urls", nargs="*", metavar="url", help="account[/container[/object]]")
+    add("-c", "--concurrency", type=int, default=50, help="requests at the same time (default: %(default)s)")
+    add("-r", "--ring-dir", default=SWIFT_DIR, help="directory of the rings (%(default)s)")
+    add("-e", "--errors", default="", help="file for the paths of what is not as it should be")
+    add("-d", "--deep", action="store_true", help="also read the objects and compare their MD5")
+    parser.add_format()
     return parser
 
 
+@reports_errors("swift-account-audit")
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return 0 when everything was looked at, whatever was found, 2 for wrong usage."""
     parser = make_parser()
@@ -67,24 +61,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     bad: dict[EntityPath, None] = {}
     is_text = args.format == "text"
-    try:
-        cluster = cluster_of({"swift_dir": args.ring_dir})
-        auditor = Auditor(
-            cluster,
-            Rings(args.ring_dir, cluster.policies),
-            DirectClient(HttpTransport(ConnectionPool(Registry())), "account-audit", TIMEOUTS),
-            deep=args.deep,
-            say=lambda text: print(text, flush=True) if is_text else None,
-            tell_bad=lambda path: bad.update({path: None}),
-            at_once=args.concurrency,
-        )
-        green.gather([partial(auditor.audit, path) for path in paths])
-        if args.errors:
-            with open(args.errors, "w") as file:
-                file.writelines(f"{path}\n" for path in bad)
-    except (SwiftError, OSError) as error:
-        print(f"swift-account-audit: {error}", file=sys.stderr)
-        return 1
+    cluster = cluster_of({"swift_dir": args.ring_dir})
+    auditor = Auditor(
+        cluster,
+        Rings(args.ring_dir, cluster.policies),
+        DirectClient(HttpTransport(ConnectionPool(Registry())), "account-audit", TIMEOUTS),
+        deep=args.deep,
+        say=lambda text: print(text, flush=True) if is_text else None,
+        tell_bad=lambda path: bad.update({path: None}),
+        at_once=args.concurrency,
+    )
+    green.gather([partial(auditor.audit, path) for path in paths])
+    if args.errors:
+        with open(args.errors, "w") as file:
+            file.writelines(f"{path}\n" for path in bad)
     counts = auditor.counts
     print("\n".join(counts.lines()) if is_text else json.dumps(counts.as_json(), indent=2))
     return 0

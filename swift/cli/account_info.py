@@ -6,9 +6,9 @@ spec: cli-and-config.md §9
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from functools import partial
 
-from swift.account.broker import open_found
+from swift.account.broker import AccountBroker
 from swift.base.entity import EntityPath
 from swift.compose import Cluster
 from swift.db.broker import Engine
@@ -16,13 +16,11 @@ from swift.db.files import DatabasePath
 from swift.operations import info as database_info
 from swift.operations.info import DatabaseFacts, NoDatabase, format_timestamp, sync_points
 
-KIND = "account"
-
 
 def _read_facts(
     place: DatabasePath, engine: Engine, cluster: Cluster, args: argparse.Namespace
 ) -> DatabaseFacts:
-    broker = open_found(place, engine)
+    broker = AccountBroker.open_found(place, engine)
     if broker is None:
         raise NoDatabase("DB file doesn't exist")
     try:
@@ -53,15 +51,8 @@ def _read_facts(
         broker.close()
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Return the command line."""
-    return database_info.make_parser(KIND)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; return the exit code."""
-    return database_info.run(KIND, _read_facts, argv)
-
+make_parser = partial(database_info.make_parser, "account")
+main = partial(database_info.run, "account", _read_facts)
 
 if __name__ == "__main__":
     raise SystemExit(main())

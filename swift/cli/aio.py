@@ -32,7 +32,7 @@ from swift.aio.ports import storage_ip
 from swift.aio.supervisor import AlreadyRunning, RunLock, Supervisor, check_ports, processes_of
 from swift.aio.xfs import check_xfs
 from swift.base.errors import ConfigError, SwiftError
-from swift.config.commandline import CommandLine
+from swift.config.commandline import CommandLine, ProgressLine, reports_errors
 from swift.ec.codec import available_types
 from swift.store.lmdbindex import lmdb_version, require_lmdb
 from swift.telemetry.console import line_time
@@ -53,7 +53,7 @@ EXAMPLES = """examples:
 """
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandLine:
     """Return the command line."""
     parser = CommandLine(
         prog="swift-aio",
@@ -66,30 +66,27 @@ def make_parser() -> argparse.ArgumentParser:
         help="create the cluster if it is new, and run it",
         epilog="example: swift-aio start ~/swift-data",
     )
-    start.add_argument("--foreground", action="store_true", help="stay until Ctrl-C")
-    start.add_argument("--ip", help="address of the proxy (127.0.0.1); all else stays on loopback")
-    start.add_argument("--user", metavar="ACCOUNT:NAME", help="its user (test:tester)")
-    start.add_argument("--key", help="key of the user (generated)")
-    start.add_argument(
+    add = start.add_argument
+    add("--foreground", action="store_true", help="stay until Ctrl-C")
+    add("--ip", help="address of the proxy (127.0.0.1); all else stays on loopback")
+    add("--user", metavar="ACCOUNT:NAME", help="its user (test:tester)")
+    add("--key", help="key of the user (generated)")
+    add(
         "--from-environment",
         action="store_true",
         help="take the user, its key, an S3 access key and a bucket to create from SWIFT_USER, SWIFT_KEY, "
         "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and SWIFT_DEFAULT_BUCKET",
     )
-    start.add_argument("--port", type=_port, help="port of the proxy (8080)")
-    start.add_argument("--base-port", type=_port, help="first port of the storage servers (6200)")
-    start.add_argument("--cache-port", type=_port, help="port of the cache (11311)")
-    start.add_argument("--nodes", type=int, help="storage nodes (4)")
-    start.add_argument("--disks", type=int, help="devices of each node, a filesystem each with --xfs (1)")
-    start.add_argument("--replicas", type=int, help="copies of everything (3)")
-    start.add_argument(
-        "--ec", metavar="K+M|none", help="code of the second policy, named ec (2+1; 4+2 from 7 devices on)"
-    )
-    start.add_argument("--workers", type=int, help="proxy worker processes (2)")
-    start.add_argument("--xfs", action="store_true", default=None, help="devices are XFS images; needs root")
-    start.add_argument(
-        "--packed", action="store_true", default=None, help="small objects are packed into volumes"
-    )
+    add("--port", type=_port, help="port of the proxy (8080)")
+    add("--base-port", type=_port, help="first port of the storage servers (6200)")
+    add("--cache-port", type=_port, help="port of the cache (11311)")
+    add("--nodes", type=int, help="storage nodes (4)")
+    add("--disks", type=int, help="devices of each node, a filesystem each with --xfs (1)")
+    add("--replicas", type=int, help="copies of everything (3)")
+    add("--ec", metavar="K+M|none", help="code of the second policy, named ec (2+1; 4+2 from 7 devices on)")
+    add("--workers", type=int, help="proxy worker processes (2)")
+    add("--xfs", action="store_true", default=None, help="devices are XFS images; needs root")
+    add("--packed", action="store_true", default=None, help="small objects are packed into volumes")
     status = commands.add_parser(
         "status", help="show its processes", epilog="example: swift-aio status ~/swift-data --format json"
     )
@@ -114,15 +111,12 @@ def _port(text: str) -> int:
     return int(text)
 
 
+@reports_errors("swift-aio")
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return 0 for success, 1 for an error, 3 when status finds nothing running."""
     args = make_parser().parse_args(argv)
     args.data = args.data.expanduser().absolute()
-    try:
-        return {"start": _start, "status": _status, "stop": _stop, "clean": _clean}[args.command](args)
-    except (SwiftError, OSError) as error:
-        print(f"swift-aio: {error}", file=sys.stderr)
-        return 1
+    return {"start": _start, "status": _status, "stop": _stop, "clean": _clean}[args.command](args)
 
 
 def _existing(data: Path) -> ClusterPlan:
@@ -254,38 +248,28 @@ def _end_supervisor(pid: int) -> None:
 
 def follow_start(plan: ClusterPlan, words: Iterable[str], end_supervisor: Callable[[], None]) -> int:
     """Show the supervisor's reports until it is ready; return the exit code. Ctrl-C ends the supervisor."""
-    failed = False
+    failed, progress = False, ProgressLine(sys.stdout)
     try:
         for line in words:
             kind, _, text = line.rstrip("\n").partition(" ")
             if kind == "ready":
-                _clear_progress()
+                progress.clear()
                 print(welcome(plan))
                 return 0
             if kind == "error":
-                _clear_progress()
+                progress.clear()
                 print(f"swift-aio: {text}", file=sys.stderr)
                 failed = True
             else:
-                _progress(text)
+                progress.show(f"starting {text}")
     except KeyboardInterrupt:
-        _clear_progress()
+        progress.clear()
         end_supervisor()
         print(f"swift-aio: interrupted; {plan.root} is made, and its processes are stopped", file=sys.stderr)
         return INTERRUPTED
     if not failed:
         print(f"swift-aio: the supervisor ended; see {plan.logs}/supervisor.log", file=sys.stderr)
     return 1
-
-
-def _progress(text: str) -> None:
-    if sys.stdout.isatty():
-        print(f"\r\x1b[Kstarting {text}", end="", flush=True)
-
-
-def _clear_progress() -> None:
-    if sys.stdout.isatty():
-        print("\r\x1b[K", end="", flush=True)
 
 
 def _become_daemon(plan: ClusterPlan, lock: RunLock, bucket: str, read_end: int, write_end: int) -> None:

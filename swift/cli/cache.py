@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from itertools import chain
 
 from swift.base.clock import SystemClock
-from swift.base.errors import SwiftError
 from swift.compose import cluster_of
-from swift.config.commandline import CommandLine
+from swift.config.commandline import CommandLine, reports_errors
 from swift.config.common import StorageSettings
 from swift.config.files import parser_of
 from swift.platform.devices import Devices
@@ -253,7 +252,7 @@ def warm(node: CacheNode, args: argparse.Namespace) -> Output:
 # --- the command line ----------------------------------------------------------------------------------
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandLine:
     """Return the command line."""
     parser = CommandLine(
         prog=NAME,
@@ -263,44 +262,38 @@ def make_parser() -> argparse.ArgumentParser:
         "  swift-cache verify --every 100",
     )
     parser.add_argument("--conf", default=_CONF, help=f"configuration of the object server ({_CONF})")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="output format")
+    parser.add_format("output format")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    verbs.add_parser(
-        "stats", help="sizes, figures and hit rates, by class and device", epilog="example: swift-cache stats"
-    )
-    each = verbs.add_parser(
-        "live", help="what happens, interval by interval", epilog="example: swift-cache live"
-    )
-    each.add_argument("--interval", type=float, default=1.0, help="seconds (1)")
-    each.add_argument("--count", type=int, default=-1, help="number of intervals; default: until interrupted")
-    each = verbs.add_parser("resize", help="give it another size", epilog="example: swift-cache resize 65536")
-    each.add_argument("megabytes", type=int, help="space on the SSD that the tier may use, MB")
-    each = verbs.add_parser("mode", help="give a class another mode, or turn it on or off")
-    each.add_argument("of", choices=CLASSES, metavar="CLASS", help=", ".join(CLASSES))
-    each.add_argument(
-        "mode", choices=(*MODES, "on", "off"), metavar="MODE", help=", ".join((*MODES, "on", "off"))
-    )
-    each = verbs.add_parser("flush", help="forget a device", epilog="example: swift-cache flush sdb1")
-    each.add_argument("device")
-    each = verbs.add_parser(
-        "verify",
-        help="compare the tier with the disk; exit 2 for differences",
-        epilog="example: swift-cache verify",
-    )
-    each.add_argument("--device", default="", help="only this one")
-    each.add_argument("--every", type=int, default=1, help="only each of so many entries")
-    each.add_argument("--rate", type=float, default=None, help="entries a second (scrub_rate)")
-    each = verbs.add_parser(
-        "dump",
-        help="print the cached entries of an object",
-        epilog="example: swift-cache dump AUTH_test/photos/cat.jpg",
-    )
-    each.add_argument("object", help="ACCOUNT/CONTAINER/OBJECT, or the path of a hash directory")
-    each = verbs.add_parser(
-        "warm", help="read names and metadata of all objects", epilog="example: swift-cache warm"
-    )
-    each.add_argument("--rate", type=float, default=None, help="objects a second (warm_rate)")
-    each.add_argument("device", nargs="*", help="only these")
+    parsers = {
+        name: verbs.add_parser(name, help=text, epilog=example and f"example: {NAME} {example}")
+        for name, text, example in (
+            ("stats", "sizes, figures and hit rates, by class and device", "stats"),
+            ("live", "what happens, interval by interval", "live"),
+            ("resize", "give it another size", "resize 65536"),
+            ("mode", "give a class another mode, or turn it on or off", None),
+            ("flush", "forget a device", "flush sdb1"),
+            ("verify", "compare the tier with the disk; exit 2 for differences", "verify"),
+            ("dump", "print the cached entries of an object", "dump AUTH_test/photos/cat.jpg"),
+            ("warm", "read names and metadata of all objects", "warm"),
+        )
+    }
+    add = parsers["live"].add_argument
+    add("--interval", type=float, default=1.0, help="seconds (1)")
+    add("--count", type=int, default=-1, help="number of intervals; default: until interrupted")
+    parsers["resize"].add_argument("megabytes", type=int, help="space on the SSD that the tier may use, MB")
+    add, modes = parsers["mode"].add_argument, (*MODES, "on", "off")
+    add("of", choices=CLASSES, metavar="CLASS", help=", ".join(CLASSES))
+    add("mode", choices=modes, metavar="MODE", help=", ".join(modes))
+    parsers["flush"].add_argument("device")
+    add = parsers["verify"].add_argument
+    add("--device", default="", help="only this one")
+    add("--every", type=int, default=1, help="only each of so many entries")
+    add("--rate", type=float, default=None, help="entries a second (scrub_rate)")
+    add = parsers["dump"].add_argument
+    add("object", help="ACCOUNT/CONTAINER/OBJECT, or the path of a hash directory")
+    add = parsers["warm"].add_argument
+    add("--rate", type=float, default=None, help="objects a second (warm_rate)")
+    add("device", nargs="*", help="only these")
     return parser
 
 
@@ -366,6 +359,7 @@ def run(args: argparse.Namespace) -> int:
     return 2 if said.get("differences") else 0
 
 
+@reports_errors(NAME, CacheUnusable, Refused, IndexFailed)
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return 0 done, 1 not possible, 2 differences found."""
     args = make_parser().parse_args(argv)
@@ -373,9 +367,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return run(args)
     except KeyboardInterrupt:
         return 0
-    except (SwiftError, CacheUnusable, Refused, IndexFailed, OSError) as error:
-        print(f"{NAME}: {error}", file=sys.stderr)
-        return 1
 
 
 if __name__ == "__main__":

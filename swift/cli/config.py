@@ -15,9 +15,9 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from swift.base.errors import ConfigError, SwiftError
+from swift.base.errors import ConfigError
 from swift.base.nearest import nearest
-from swift.config.commandline import CommandLine
+from swift.config.commandline import CommandLine, reports_errors
 from swift.config.files import files_of, parser_of
 from swift.config.written import written_paths
 from swift.platform.disk import Disk
@@ -188,60 +188,54 @@ def _units(args: argparse.Namespace) -> int:
     return 0
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandLine:
     """Return the command line."""
     parser = CommandLine(
         prog="swift-config",
         description="Show what a configuration comes to, after defaults and directories were merged.",
         epilog="examples:\n  swift-config -s object-auditor object-server.1\n  swift-config --units\n",
     )
-    parser.add_argument("names", nargs="*", metavar="SERVER", help="a server, or the path of a configuration")
-    parser.add_argument(
-        "-c", "--config-num", type=int, default=0, metavar="N", help="only the Nth configuration"
-    )
-    parser.add_argument("-s", "--section", default="", help="only this section")
-    parser.add_argument("-w", "--wsgi", action="store_true", help="show what PasteDeploy hands to a pipeline")
-    parser.add_argument(
+    add = parser.add_argument
+    add("names", nargs="*", metavar="SERVER", help="a server, or the path of a configuration")
+    add("-c", "--config-num", type=int, default=0, metavar="N", help="only the Nth configuration")
+    add("-s", "--section", default="", help="only this section")
+    add("-w", "--wsgi", action="store_true", help="show what PasteDeploy hands to a pipeline")
+    add(
         "--units",
         action="store_true",
         help="let the units of systemd write to the configured directories, by drop-ins",
     )
-    parser.add_argument(
-        "--unit-dir", default=UNIT_DIR, help="directory for the drop-ins of --units (%(default)s)"
-    )
-    parser.add_argument("--swift-dir", default=SWIFT_DIR, help="directory of the configuration (%(default)s)")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to show it")
+    add("--unit-dir", default=UNIT_DIR, help="directory for the drop-ins of --units (%(default)s)")
+    add("--swift-dir", default=SWIFT_DIR, help="directory of the configuration (%(default)s)")
+    parser.add_format("how to show it")
     return parser
 
 
+@reports_errors("swift-config")
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return the exit code."""
     args = make_parser().parse_args(argv)
     if not args.names and not args.units:
         print("ERROR: specify type of server or conf_path", file=sys.stderr)
         return 1
-    try:
-        if args.units:
-            return _units(args)
-        shown = {}
-        views = {
-            path: paste_view(path) if args.wsgi else plain_view(path)
-            for path in _configs(args.names, args.swift_dir, args.config_num)
-        }
-        known = {name for sections in views.values() for name in sections}
-        if views and args.section and args.section not in known:
-            raise ConfigError(f"no file has a section {args.section}{nearest(args.section, known)}")
-        for path, sections in views.items():
-            if args.format == "json":
-                shown[path] = {k: v for k, v in sections.items() if not args.section or k == args.section}
-                continue
-            top = {} if args.wsgi else {"log_name": "None", "__file__": path}
-            print("\n".join(_lines(path, sections, args.section, top)))
+    if args.units:
+        return _units(args)
+    shown = {}
+    views = {
+        path: paste_view(path) if args.wsgi else plain_view(path)
+        for path in _configs(args.names, args.swift_dir, args.config_num)
+    }
+    known = {name for sections in views.values() for name in sections}
+    if views and args.section and args.section not in known:
+        raise ConfigError(f"no file has a section {args.section}{nearest(args.section, known)}")
+    for path, sections in views.items():
         if args.format == "json":
-            print(json.dumps(shown, indent=2))
-    except (SwiftError, OSError) as error:
-        print(f"swift-config: {error}", file=sys.stderr)
-        return 1
+            shown[path] = {k: v for k, v in sections.items() if not args.section or k == args.section}
+            continue
+        top = {} if args.wsgi else {"log_name": "None", "__file__": path}
+        print("\n".join(_lines(path, sections, args.section, top)))
+    if args.format == "json":
+        print(json.dumps(shown, indent=2))
     return 0
 
 

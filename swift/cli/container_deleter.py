@@ -6,7 +6,6 @@ comes to it, the object stays. spec: cli-and-config.md §12, doc/formats/expirer
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
@@ -16,17 +15,11 @@ from itertools import islice
 
 from swift import green
 from swift.base.entity import EntityPath
-from swift.base.errors import SwiftError
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import InvalidTimestamp, Timestamp
-from swift.cluster.expiry import (
-    ASYNC_DELETE_TYPE,
-    EXPIRING_ACCOUNT,
-    deletion_task,
-    queue_container,
-)
+from swift.cluster.expiry import ASYNC_DELETE_TYPE, EXPIRING_ACCOUNT, deletion_task, queue_container
 from swift.compose import cluster_of, internal_client
-from swift.config.commandline import CommandLine
+from swift.config.commandline import CommandLine, reports_errors
 from swift.config.files import read_section
 from swift.container.rows import ObjectRow
 from swift.gateway.internal_client import InternalClient, UnexpectedResponse
@@ -98,7 +91,7 @@ def enqueue_listing(
     return count
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandLine:
     """Return the command line."""
     parser = CommandLine(
         prog="swift-container-deleter",
@@ -106,21 +99,19 @@ def make_parser() -> argparse.ArgumentParser:
         "Until it comes to an object, that stays in listings. After a failure, go on with --marker.",
         epilog="example: swift-container-deleter --prefix 2019/ AUTH_test logs",
     )
-    parser.add_argument("account", help="the account of the container")
-    parser.add_argument("container", help="the container")
-    parser.add_argument(
-        "--config", default=CONFIG, help="configuration of the internal client (default: %(default)s)"
-    )
-    parser.add_argument("--request-tries", type=int, default=3, help="default: %(default)s")
-    parser.add_argument("--prefix", default="", help="only objects with this prefix")
-    parser.add_argument("--marker", default="", help="only objects after this name")
-    parser.add_argument("--end-marker", default="", help="only objects before this name")
-    parser.add_argument(
-        "--timestamp", default="", help="only what is not newer than this time (default: now)"
-    )
+    add = parser.add_argument
+    add("account", help="the account of the container")
+    add("container", help="the container")
+    add("--config", default=CONFIG, help="configuration of the internal client (default: %(default)s)")
+    add("--request-tries", type=int, default=3, help="default: %(default)s")
+    add("--prefix", default="", help="only objects with this prefix")
+    add("--marker", default="", help="only objects after this name")
+    add("--end-marker", default="", help="only objects before this name")
+    add("--timestamp", default="", help="only what is not newer than this time (default: now)")
     return parser
 
 
+@reports_errors("swift-container-deleter")
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return the exit code."""
     args = make_parser().parse_args(argv)
@@ -142,9 +133,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
     except InvalidTimestamp:
         print(f"swift-container-deleter: {args.timestamp!r} is no timestamp", file=sys.stderr)
-        return 1
-    except (SwiftError, OSError) as error:
-        print(f"swift-container-deleter: {error}", file=sys.stderr)
         return 1
     say(f"Finished. Marked {count} objects for deletion.")
     return 0

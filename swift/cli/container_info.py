@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from functools import partial
 
 from swift.base.entity import EntityPath
 from swift.base.shardrange import ShardRange
@@ -19,8 +20,6 @@ from swift.db.broker import Engine
 from swift.db.files import DatabasePath
 from swift.operations import info as database_info
 from swift.operations.info import DatabaseFacts, format_timestamp, sync_points
-
-KIND = "container"
 
 
 def _sharding(broker: ContainerBroker, state: str, *, verbose: bool) -> Iterator[str]:
@@ -62,9 +61,7 @@ def _read_facts(
     assert isinstance(broker, ContainerBroker), "a container's replica has a container's broker"
     broker.refresh()
     try:
-        names = broker.read(replica.names)
-        broker.account, broker.container = names
-        broker.own_name = "/".join(names)
+        broker.names = broker.read(replica.names)
         info = broker.info()
         policy = cluster.policies.get(info.storage_policy_index)
         rows = [
@@ -96,15 +93,8 @@ def _read_facts(
         broker.close()
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Return the command line."""
-    return database_info.make_parser(KIND)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; return the exit code."""
-    return database_info.run(KIND, _read_facts, argv)
-
+make_parser = partial(database_info.make_parser, "container")
+main = partial(database_info.run, "container", _read_facts)
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -12,14 +12,13 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from importlib import resources
 
-from swift.base.errors import SwiftError
-from swift.config.commandline import CommandLine
+from swift.config.commandline import CommandLine, print_report, reports_errors
 from swift.operations.deploy.adopt import adopt
 from swift.operations.deploy.deployment import Deployment, drift, select_lines
 from swift.operations.deploy.hosts import HostAccess, RemoteHosts
 from swift.operations.deploy.inventory import load_inventory
-from swift.operations.deploy.sample import SAMPLE
 from swift.operations.deploy.state import State
 from swift.runtime.service.services import SWIFT_DIR
 
@@ -36,7 +35,7 @@ examples:
 """
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandLine:
     """Return the command line."""
     parser = CommandLine(
         prog=NAME,
@@ -65,7 +64,7 @@ def make_parser() -> argparse.ArgumentParser:
     for verb in (plan, apply, check):
         verb.add_argument("inventory", help="inventory of the cluster")
         verb.add_argument("--host", default="", metavar="NAME", help="only this host")
-        verb.add_argument("--format", choices=("text", "json"), default="text", help="how to report")
+        verb.add_format()
     for verb in (plan, apply):
         verb.add_argument(
             "--remove",
@@ -83,31 +82,29 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
+@reports_errors(NAME, code=EXIT_ERROR)
 def main(argv: Sequence[str] | None = None, access: HostAccess | None = None) -> int:
     """Run the command; return the exit code. ``access`` replaces ssh."""
     args = make_parser().parse_args(argv)
-    try:
-        if args.verb == "init":
-            return _init(args.inventory)
-        if args.verb == "adopt":
-            return _adopt(args)
-        inventory = load_inventory(args.inventory)
-        deployment = Deployment(inventory, access or RemoteHosts(inventory.cluster))
-        if args.verb == "plan":
-            return _plan(deployment, args)
-        if args.verb == "check":
-            return _check(deployment, args)
-        with deployment.state.lock():
-            return _apply(deployment, args)
-    except (SwiftError, OSError) as error:
-        print(f"{NAME}: {error}", file=sys.stderr)
-        return EXIT_ERROR
+    if args.verb == "init":
+        return _init(args.inventory)
+    if args.verb == "adopt":
+        return _adopt(args)
+    inventory = load_inventory(args.inventory)
+    deployment = Deployment(inventory, access or RemoteHosts(inventory.cluster))
+    if args.verb == "plan":
+        return _plan(deployment, args)
+    if args.verb == "check":
+        return _check(deployment, args)
+    with deployment.state.lock():
+        return _apply(deployment, args)
 
 
 def _init(path: str) -> int:
+    sample = resources.files("swift.operations.deploy").joinpath("sample.toml").read_text(encoding="utf-8")
     try:
         with open(path, "x", encoding="utf-8") as file:
-            file.write(SAMPLE)
+            file.write(sample)
     except FileExistsError:
         print(f"{NAME}: {path} exists; name another file", file=sys.stderr)
         return EXIT_ERROR
@@ -133,17 +130,14 @@ def _adopt(args: argparse.Namespace) -> int:
 
 def _plan(deployment: Deployment, args: argparse.Namespace) -> int:
     plan = deployment.prepare(host=args.host, remove=args.remove).plan
-    print(json.dumps(plan.as_json(), indent=2) if args.format == "json" else "\n".join(select_lines(plan)))
+    print_report(args, plan.as_json(), select_lines(plan))
     return EXIT_DIFFERENT if plan.errors() else EXIT_OK
 
 
 def _check(deployment: Deployment, args: argparse.Namespace) -> int:
     plan = deployment.prepare(host=args.host, go_on=False).plan
     found = drift(plan)
-    if args.format == "json":
-        print(json.dumps({"drift": found, **plan.as_json()}, indent=2))
-    else:
-        print("\n".join(found or ["all hosts match the inventory"]))
+    print_report(args, {"drift": found, **plan.as_json()}, found or ["all hosts match the inventory"])
     return EXIT_DIFFERENT if found else EXIT_OK
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -19,7 +18,7 @@ from swift.base.errors import SwiftError
 from swift.base.hashing import PathHasher
 from swift.cluster.rings import Rings
 from swift.cluster.transport import TransportError
-from swift.config.commandline import CommandLine
+from swift.config.commandline import CommandLine, reports_errors
 from swift.operations import dispersion
 from swift.operations.dispersion import DispersionSettings, Login
 from swift.policy.policy import Policy
@@ -203,7 +202,7 @@ def _populate_objects(
     populate("object", list(names), put, client, settings.concurrency)
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandLine:
     """Return the command line."""
     parser = CommandLine(
         prog="swift-dispersion-populate",
@@ -211,22 +210,18 @@ def make_parser() -> argparse.ArgumentParser:
         epilog="example: swift-dispersion-populate --no-overlap -P gold",
     )
     dispersion.add_arguments(parser)
-    parser.add_argument(
-        "--container-suffix-start", type=int, default=0, help="first number of a container's name"
-    )
-    parser.add_argument("--object-suffix-start", type=int, default=0, help="first number of an object's name")
-    parser.add_argument("--no-overlap", action="store_true", help="cover partitions that nothing is in yet")
+    add = parser.add_argument
+    add("--container-suffix-start", type=int, default=0, help="first number of a container's name")
+    add("--object-suffix-start", type=int, default=0, help="first number of an object's name")
+    add("--no-overlap", action="store_true", help="cover partitions that nothing is in yet")
     return parser
 
 
+@reports_errors("swift-dispersion-populate")
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return the exit code."""
     args = make_parser().parse_args(argv)
-    try:
-        run(args)
-    except (SwiftError, OSError) as error:
-        print(f"swift-dispersion-populate: {error}", file=sys.stderr)
-        return 1
+    run(args)
     return 0
 
 

@@ -16,7 +16,6 @@ from functools import partial
 
 from swift import green
 from swift.base.entity import EntityPath
-from swift.base.errors import SwiftError
 from swift.base.hashing import PathHasher
 from swift.cli.dispersion_populate import DispersionClient
 from swift.cluster.direct import DirectClient
@@ -24,7 +23,7 @@ from swift.cluster.exchange import HttpTransport
 from swift.cluster.pool import ConnectionPool
 from swift.cluster.rings import Rings
 from swift.cluster.transport import TransportError
-from swift.config.commandline import CommandLine
+from swift.config.commandline import CommandLine, reports_errors
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.operations import dispersion
@@ -178,17 +177,14 @@ def run(args: argparse.Namespace) -> None:
             continue
         paths = _paths(noun, client, policy)
         if not paths:
-            print(
-                f"No {noun}s to query. Has swift-dispersion-populate been run?",
-                file=sys.stderr,
-            )
+            print(f"No {noun}s to query. Has swift-dispersion-populate been run?", file=sys.stderr)
             continue
         ring = rings.container if noun == "container" else rings.object(policy)
         headers = {} if noun == "container" else {fields.BACKEND_STORAGE_POLICY_INDEX: str(policy.index)}
         found = surveyor.check_copies(noun, ring, hasher, paths, headers)
         reports[noun] = found.as_json()
         if not as_json:
-            print("\n".join(found.lines(ring.partition_count)), flush=True)
+            print("\n".join(found.lines(ring.view().partition_count)), flush=True)
     if as_json:
         print(json.dumps(reports))
 
@@ -205,7 +201,7 @@ def _paths(noun: str, client: DispersionClient, policy: Policy) -> list[EntityPa
     return [EntityPath(account, container, name) for name in client.names(container)]
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandLine:
     """Return the command line."""
     parser = CommandLine(
         prog="swift-dispersion-report",
@@ -213,24 +209,20 @@ def make_parser() -> argparse.ArgumentParser:
         epilog="example: swift-dispersion-report -j -P gold",
     )
     dispersion.add_arguments(parser)
-    parser.add_argument("-j", "--dump-json", action="store_true", help="report as JSON (also --format json)")
-    parser.add_argument("-d", "--debug", action="store_true", help="print every 404 to standard error")
-    parser.add_argument(
-        "-p", "--partitions", action="store_true", help="print what is missing to standard error"
-    )
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to report")
+    add = parser.add_argument
+    add("-j", "--dump-json", action="store_true", help="report as JSON (also --format json)")
+    add("-d", "--debug", action="store_true", help="print every 404 to standard error")
+    add("-p", "--partitions", action="store_true", help="print what is missing to standard error")
+    parser.add_format()
     return parser
 
 
+@reports_errors("swift-dispersion-report")
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return the exit code."""
     args = make_parser().parse_args(argv)
     args.dump_json = args.dump_json or args.format == "json"
-    try:
-        run(args)
-    except (SwiftError, OSError) as error:
-        print(f"swift-dispersion-report: {error}", file=sys.stderr)
-        return 1
+    run(args)
     return 0
 
 

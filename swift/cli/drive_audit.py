@@ -6,13 +6,10 @@ told in ``drive.recon``. spec: cli-and-config.md §7, §9
 
 from __future__ import annotations
 
-import argparse
 import glob
-import json
 import os
 import re
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,9 +17,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from swift.base.errors import ConfigError, SwiftError
+from swift.base.errors import ConfigError
 from swift.compose import CONSOLE_KEY
-from swift.config.commandline import CommandLine
+from swift.config.commandline import CommandLine, print_report, reports_errors
 from swift.config.common import LogSettings
 from swift.config.files import parser_of
 from swift.config.kinds import integer
@@ -221,7 +218,7 @@ def read_conf_patterns(conf: Mapping[str, str]) -> list[re.Pattern[str]]:
     return [re.compile(text) for text in given or PATTERNS]
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandLine:
     """Return the command line."""
     parser = CommandLine(
         prog="swift-drive-audit",
@@ -229,10 +226,11 @@ def make_parser() -> argparse.ArgumentParser:
         epilog="example: swift-drive-audit /etc/swift/drive-audit.conf",
     )
     parser.add_argument("config", nargs="?", help="configuration file with [drive-audit]")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="print what was found")
+    parser.add_format("print what was found")
     return parser
 
 
+@reports_errors("swift-drive-audit", LookupError)
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return the exit code."""
     args = make_parser().parse_args(argv)
@@ -242,26 +240,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not os.path.exists(args.config):
         print(f"Unable to read config file {args.config}")
         return 1
-    try:
-        settings, patterns, conf = read_conf(args.config)
-        if settings.log_to_console:
-            conf[CONSOLE_KEY] = "true"
-        log = make_log(
-            LogSettings.parse(conf),
-            console=settings.log_to_console,
-            name=conf.get("log_name", NAME),
-            conf=conf,
-        )
-        found = audit(settings, patterns, log)
-        total = sum(found.values())
-        ReconFile(settings.recon_cache_path, "drive", log).dump({**found, "drive_audit_errors": total})
-        if not total:
-            log.notice("No drive errors found")
-    except (SwiftError, OSError, LookupError) as error:
-        print(f"swift-drive-audit: {error}", file=sys.stderr)
-        return 1
-    if args.format == "json":
-        print(json.dumps(found, indent=2))
+    settings, patterns, conf = read_conf(args.config)
+    if settings.log_to_console:
+        conf[CONSOLE_KEY] = "true"
+    log = make_log(
+        LogSettings.parse(conf), console=settings.log_to_console, name=conf.get("log_name", NAME), conf=conf
+    )
+    found = audit(settings, patterns, log)
+    total = sum(found.values())
+    ReconFile(settings.recon_cache_path, "drive", log).dump({**found, "drive_audit_errors": total})
+    if not total:
+        log.notice("No drive errors found")
+    print_report(args, found)
     return 0
 
 

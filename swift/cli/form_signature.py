@@ -8,14 +8,13 @@ from __future__ import annotations
 import argparse
 import hashlib
 import hmac
-import json
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from swift.base.entity import BadPath, split_path
-from swift.config.commandline import CommandLine
+from swift.config.commandline import CommandLine, print_report, reports_errors
 
 DIGESTS = ("sha1", "sha256", "sha512")
 _NOTE = """
@@ -94,26 +93,26 @@ def _number(text: str) -> int | None:
         return None
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandLine:
     """Return the command line."""
     parser = CommandLine(
         prog="swift-form-signature",
         description="Sign a form by which a browser may upload without an account.",
         epilog="example: swift-form-signature /v1/AUTH_test/c https://example.com/done 10485760 5 3600 key",
     )
-    parser.add_argument("path", help="/v1/account/container[/prefix]")
-    parser.add_argument("redirect", help="where the browser goes afterwards; may be empty")
-    parser.add_argument("max_file_size", help="bytes that a file may have")
-    parser.add_argument("max_file_count", help="files that may be uploaded")
-    parser.add_argument("seconds", help="seconds from now for which the form is good")
-    parser.add_argument("key", help="the X-Account-Meta-Temp-URL-Key of the account")
-    parser.add_argument(
-        "--digest", choices=DIGESTS, default="sha1", help="how to sign; formpost must allow it (%(default)s)"
-    )
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to show it")
+    add = parser.add_argument
+    add("path", help="/v1/account/container[/prefix]")
+    add("redirect", help="where the browser goes afterwards; may be empty")
+    add("max_file_size", help="bytes that a file may have")
+    add("max_file_count", help="files that may be uploaded")
+    add("seconds", help="seconds from now for which the form is good")
+    add("key", help="the X-Account-Meta-Temp-URL-Key of the account")
+    add("--digest", choices=DIGESTS, default="sha1", help="how to sign; formpost must allow it (%(default)s)")
+    parser.add_format("how to show it")
     return parser
 
 
+@reports_errors("swift-form-signature", plain=(InvalidArgument,))
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return the exit code."""
     words = sys.argv[1:] if argv is None else list(argv)
@@ -123,21 +122,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     # A number of seconds may be below zero, which is no option.
     args = parser.parse_args(words if "--" in words else _options_first(words))
-    try:
-        form = parse(args, time.time())
-    except InvalidArgument as error:
-        print(error)
-        return 1
+    form = parse(args, time.time())
     signature = form.sign(args.key, args.digest)
-    if args.format == "json":
-        print(
-            json.dumps(
-                {"expires": form.expires, "signature": signature, "html": "\n".join(form.html(signature))}
-            )
-        )
-        return 0
-    print(f"  Expires: {form.expires}\nSignature: {signature}\n\nSample form:\n{_NOTE}")
-    print("\n".join(form.html(signature)))
+    html = list(form.html(signature))
+    facts = {"expires": form.expires, "signature": signature, "html": "\n".join(html)}
+    head = f"  Expires: {form.expires}\nSignature: {signature}\n\nSample form:\n{_NOTE}"
+    print_report(args, facts, [head, *html], indent=None)
     return 0
 
 

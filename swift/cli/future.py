@@ -7,8 +7,6 @@ it moves objects to the quarantine, where the data stay, and dates databases bac
 
 from __future__ import annotations
 
-import argparse
-import json
 import sqlite3
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -17,15 +15,15 @@ from dataclasses import dataclass
 
 from swift.account.broker import DIALECT as ACCOUNT
 from swift.account.broker import TABLE as ACCOUNT_TABLE
-from swift.account.broker import open_found as open_account
+from swift.account.broker import AccountBroker
 from swift.base.clock import SystemClock
 from swift.base.errors import SwiftError
 from swift.base.timestamp import InvalidTimestamp, Timestamp, decode_timestamps
 from swift.cli.quarantine import OBJECTS, Quarantine, QuarantineRefused, add_node_options, quarantine_of
-from swift.config.commandline import CommandLine
+from swift.config.commandline import CommandLine, print_report, reports_errors
 from swift.container.broker import DIALECT as CONTAINER
 from swift.container.broker import TABLE as CONTAINER_TABLE
-from swift.container.reported import open_found as open_container
+from swift.container.broker import ContainerBroker
 from swift.db import metadata
 from swift.db.broker import Broker, Engine
 from swift.db.files import DatabasePath
@@ -319,7 +317,7 @@ def _object_times(row: dict[str, object]) -> list[object]:
 
 _DATABASES = {
     "accounts": _Database(
-        open_account,
+        AccountBroker.open_found,
         ACCOUNT.names,
         ACCOUNT_TABLE,
         "container",
@@ -327,7 +325,7 @@ _DATABASES = {
         lambda row: [row["put_timestamp"], row["delete_timestamp"]],
     ),
     "containers": _Database(
-        open_container,
+        ContainerBroker.open_found,
         CONTAINER.names,
         CONTAINER_TABLE,
         "object",
@@ -343,7 +341,7 @@ def _row(connection: sqlite3.Connection, table: str) -> dict[str, object]:
     return dict(zip((column[0] for column in cursor.description), cursor.fetchone(), strict=True))
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandLine:
     """Return the command line."""
     parser = CommandLine(
         prog=NAME,
@@ -352,15 +350,16 @@ def make_parser() -> argparse.ArgumentParser:
         epilog="examples:\n  swift-future\n  swift-future --yes\n  swift-future --ahead 86400 --device sdb1",
     )
     add_node_options(parser)
-    parser.add_argument("--device", action="append", default=[], help="only of this device; repeatable")
-    parser.add_argument(
+    add = parser.add_argument
+    add("--device", action="append", default=[], help="only of this device; repeatable")
+    add(
         "--ahead",
         type=float,
         default=AHEAD_S,
         metavar="SECONDS",
         help="how far ahead of the clock a state is listed (%(default)g)",
     )
-    parser.add_argument(
+    add(
         "-y",
         "--yes",
         action="store_true",
@@ -369,24 +368,20 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
+@reports_errors(NAME, QuarantineRefused)
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return 1 when something could not be read or changed."""
     args = make_parser().parse_args(argv)
     now_s = SystemClock().time()
     found = []
-    try:
-        quarantine = quarantine_of(args, NAME)
-        states = FutureStates(quarantine, Timestamp(now_s + args.ahead), Timestamp(now_s))
-        with closing(quarantine):
-            for state in states.run(args.device, change=args.yes):
-                found.append(state)
-                if args.format == "text":
-                    print(state.line(), flush=True)
-    except (QuarantineRefused, SwiftError, OSError) as error:
-        print(f"{NAME}: {error}", file=sys.stderr)
-        return 1
-    if args.format == "json":
-        print(json.dumps([state.as_json() for state in found], indent=2))
+    quarantine = quarantine_of(args, NAME)
+    states = FutureStates(quarantine, Timestamp(now_s + args.ahead), Timestamp(now_s))
+    with closing(quarantine):
+        for state in states.run(args.device, change=args.yes):
+            found.append(state)
+            if args.format == "text":
+                print(state.line(), flush=True)
+    print_report(args, [state.as_json() for state in found])
     for problem in states.problems:
         print(f"{NAME}: {problem}", file=sys.stderr)
     return 1 if states.problems else 0

@@ -6,7 +6,6 @@ spec: cli-and-config.md §9
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import sys
@@ -16,9 +15,9 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from swift.base.entity import EntityPath, quote_path
-from swift.base.errors import ConfigError, SwiftError
+from swift.base.errors import ConfigError
 from swift.compose import Cluster, cluster_of
-from swift.config.commandline import CommandLine
+from swift.config.commandline import CommandLine, print_report, reports_errors
 from swift.operations.info import Located, holding_nodes, locate
 from swift.policy.policy import Policy, with_policy_suffix
 from swift.ring.ringfile import load_table
@@ -116,7 +115,7 @@ def find_location(target: LookupTarget, cluster: Cluster, *, all_handoffs: bool)
     return found, ""
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandLine:
     """Return the command line."""
     parser = CommandLine(
         prog="swift-get-nodes",
@@ -124,20 +123,19 @@ def make_parser() -> argparse.ArgumentParser:
         description="Show where an account, container, object or partition is stored.",
         epilog="example: swift-get-nodes -P gold AUTH_test/photos/cat.jpg",
     )
-    parser.add_argument(
-        "words", nargs="*", metavar="name", help="the ring file, unless -P is used, and the names"
-    )
-    parser.add_argument("-a", "--all", action="store_true", help="show all handoff nodes")
-    parser.add_argument("-p", "--partition", type=int, help="show the nodes of a partition")
-    parser.add_argument("-P", "--policy-name", default="", help="the policy of an object")
-    parser.add_argument("-d", "--swift-dir", default=SWIFT_DIR, help="directory of the rings (%(default)s)")
-    parser.add_argument("-Q", "--quoted", action="store_true", help="the names are percent-quoted")
-    parser.add_argument(
+    add = parser.add_argument
+    add("words", nargs="*", metavar="name", help="the ring file, unless -P is used, and the names")
+    add("-a", "--all", action="store_true", help="show all handoff nodes")
+    add("-p", "--partition", type=int, help="show the nodes of a partition")
+    add("-P", "--policy-name", default="", help="the policy of an object")
+    add("-d", "--swift-dir", default=SWIFT_DIR, help="directory of the rings (%(default)s)")
+    add("-Q", "--quoted", action="store_true", help="the names are percent-quoted")
+    add(
         "--packed",
         action="store_true",
         help="show commands for nodes with the packed engine, although this machine's policy has another",
     )
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to show it")
+    parser.add_format("how to show it")
     return parser
 
 
@@ -154,6 +152,7 @@ def _is_packed_here(found: Located, cluster: Cluster) -> bool:
         return False
 
 
+@reports_errors("swift-get-nodes")
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return the exit code."""
     parser = make_parser()
@@ -166,17 +165,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.print_help()
         print(f"ERROR: {error}", file=sys.stderr)
         return 1
-    except (SwiftError, OSError) as error:
-        print(f"swift-get-nodes: {error}", file=sys.stderr)
-        return 1
     found = replace(found, may_be_packed=args.packed or _is_packed_here(found, cluster))
-    if args.format == "json":
-        print(json.dumps(found.as_json(), indent=2))
-        return 0
-    if warning:
-        print(warning)
-    head = [] if target.path is None else list(_header_lines(target.path))
-    print("\n".join([*head, *found.lines()]))
+    head = [] if target.path is None else _header_lines(target.path)
+    print_report(args, found.as_json(), [*([warning] if warning else ()), *head, *found.lines()])
     return 0
 
 

@@ -102,7 +102,7 @@ def read_capacity(
     return capacity
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandLine:
     """Return the command line."""
     parser = CommandLine(
         prog="swift-health",
@@ -117,8 +117,9 @@ def make_parser() -> argparse.ArgumentParser:
         "  swift-health --format json\n"
         "  swift-health --history /var/lib/swift/capacity.jsonl",
     )
-    parser.add_argument("-d", "--swift-dir", default=SWIFT_DIR, help="directory of the rings (%(default)s)")
-    parser.add_argument(
+    add = parser.add_argument
+    add("-d", "--swift-dir", default=SWIFT_DIR, help="directory of the rings (%(default)s)")
+    add(
         "-w",
         "--watch",
         nargs="?",
@@ -127,33 +128,31 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="SECONDS",
         help="again and again (every 10 s)",
     )
-    parser.add_argument(
-        "-t", "--timeout", type=float, default=5.0, help="seconds to wait for a server (%(default)g)"
-    )
-    parser.add_argument(
+    add("-t", "--timeout", type=float, default=5.0, help="seconds to wait for a server (%(default)g)")
+    add(
         "--history",
         default="",
         metavar="FILE",
         help="keep the disk usage in this file, once an hour, and show when policies and zones will be full",
     )
-    parser.add_argument(
+    add(
         "--metrics", default="", metavar="FILE", help="with --history: write the forecast for Prometheus, too"
     )
-    parser.add_argument(
+    add(
         "--full-warning",
         type=_days,
         default=WARNING_DAYS,
         metavar="DAYS",
         help="warn of zones that are full in fewer days (%(default)g)",
     )
-    parser.add_argument(
+    add(
         "--full-critical",
         type=_days,
         default=CRITICAL_DAYS,
         metavar="DAYS",
         help="call it critical in fewer days (%(default)g)",
     )
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to show it")
+    parser.add_format("how to show it")
     return parser
 
 

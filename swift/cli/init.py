@@ -10,13 +10,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from swift.base.errors import ConfigError, SwiftError
+from swift.base.errors import ConfigError
 from swift.base.nearest import nearest
-from swift.config.commandline import CommandLine
+from swift.config.commandline import CommandLine, reports_errors
 from swift.runtime.service.launch import LaunchedProcess, Launcher, raise_limits
 from swift.runtime.service.processes import ServiceProcess, Signaller, running_processes
 from swift.runtime.service.services import (
@@ -278,7 +277,7 @@ COMMANDS: dict[str, Callable[[Manager], int]] = {
 }
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandLine:
     """Return the command line."""
     parser = CommandLine(
         prog="swift-init",
@@ -286,16 +285,15 @@ def make_parser() -> argparse.ArgumentParser:
         description="Start, stop and watch the servers and daemons of this machine.",
         epilog=EXAMPLES,
     )
-    parser.add_argument("words", nargs="*", metavar="server", help="servers, and the command")
-    parser.add_argument("-v", "--verbose", action="store_true", help="display verbose output")
-    parser.add_argument("-w", "--no-wait", action="store_true", help="do not wait until a server is ready")
-    parser.add_argument("-o", "--once", action="store_true", help="only run one pass of a daemon")
-    parser.add_argument("-n", "--no-daemon", action="store_true", help="run in the foreground")
-    parser.add_argument("-g", "--graceful", action="store_true", help="send SIGHUP to servers")
-    parser.add_argument(
-        "-c", "--config-num", type=int, default=0, metavar="N", help="only the Nth configuration of a server"
-    )
-    parser.add_argument(
+    add = parser.add_argument
+    add("words", nargs="*", metavar="server", help="servers, and the command")
+    add("-v", "--verbose", action="store_true", help="display verbose output")
+    add("-w", "--no-wait", action="store_true", help="do not wait until a server is ready")
+    add("-o", "--once", action="store_true", help="only run one pass of a daemon")
+    add("-n", "--no-daemon", action="store_true", help="run in the foreground")
+    add("-g", "--graceful", action="store_true", help="send SIGHUP to servers")
+    add("-c", "--config-num", type=int, default=0, metavar="N", help="only the Nth configuration of a server")
+    add(
         "-k",
         "--kill-wait",
         type=float,
@@ -303,12 +301,8 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="N",
         help="wait N seconds for processes to end (default: %(default)s)",
     )
-    parser.add_argument(
-        "-r", "--run-dir", default=RUN_DIR, help="directory of the pid files (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--swift-dir", default=SWIFT_DIR, help="directory of the configuration (default: %(default)s)"
-    )
+    add("-r", "--run-dir", default=RUN_DIR, help="directory of the pid files (default: %(default)s)")
+    add("--swift-dir", default=SWIFT_DIR, help="directory of the configuration (default: %(default)s)")
     strict = parser.add_mutually_exclusive_group()
     strict.add_argument(
         "--strict",
@@ -323,10 +317,8 @@ def make_parser() -> argparse.ArgumentParser:
         default=None,
         help="a missing configuration is no error; the default for groups and patterns",
     )
-    parser.add_argument(
-        "--kill-after-timeout", action="store_true", help="SIGKILL for what has not ended after --kill-wait"
-    )
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="output format of status")
+    add("--kill-after-timeout", action="store_true", help="SIGKILL for what has not ended after --kill-wait")
+    parser.add_format("output format of status")
     return parser
 
 
@@ -356,6 +348,7 @@ def _check_word(word: str) -> None:
         raise ConfigError(f"unknown server {word}{nearest(word.partition('.')[0], known)}")
 
 
+@reports_errors("swift-init")
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return 0 when all is as wanted, else 1."""
     parser = make_parser()
@@ -367,15 +360,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     if args.strict is None:
         args.strict = not any(is_group(word) for word in args.words)
-    try:
-        services = parse_services(args.words)
-        for word in args.words:
-            _check_word(word)
-        manager = Manager(services, args, lambda text: print(text, flush=True))
-        return 1 if COMMANDS[command](manager) else 0
-    except (SwiftError, OSError) as error:
-        print(f"swift-init: {error}", file=sys.stderr)
-        return 1
+    services = parse_services(args.words)
+    for word in args.words:
+        _check_word(word)
+    manager = Manager(services, args, lambda text: print(text, flush=True))
+    return 1 if COMMANDS[command](manager) else 0
 
 
 if __name__ == "__main__":

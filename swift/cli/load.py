@@ -7,9 +7,8 @@ import os
 import sys
 from pathlib import Path
 
-from swift.base.errors import SwiftError
 from swift.base.extras import install_command
-from swift.config.commandline import CommandLine
+from swift.config.commandline import CommandLine, reports_errors
 
 EXAMPLES = """examples:
   swift-load list
@@ -28,7 +27,7 @@ FAIL_EXAMPLES = """examples:
 EXTRAS = {"rich": "load", "hdrh": "load", "matplotlib": "load", "numpy": "load", "distributed": "distributed"}
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandLine:
     """Return the command line."""
     made = CommandLine(
         prog="swift-load",
@@ -55,93 +54,85 @@ def make_parser() -> argparse.ArgumentParser:
     importing = verbs.add_parser("import", help="print a workload of COSBench as TOML")
     importing.add_argument("file", type=Path, help="XML file")
     for one in (listing, running, comparing):
-        one.add_argument(
-            "--format", choices=("text", "json"), default="text", help="of standard output (text)"
-        )
+        one.add_format("of standard output (text)")
     return made
 
 
 def _add_endpoint(parser: argparse.ArgumentParser) -> None:
     known = os.environ
-    group = parser.add_argument_group("endpoint (from ST_AUTH, ST_USER, ST_KEY when not given)")
-    group.add_argument(
-        "--auth", default=known.get("ST_AUTH"), help="auth URL: v1, or Keystone's ending in /v3"
-    )
-    group.add_argument("--user", default=known.get("ST_USER"), help="account:user, or project:user")
-    group.add_argument("--key", default=known.get("ST_KEY"), help="its key or password")
-    group.add_argument("--storage-url", help="storage URL, with --token, instead of logging in")
-    group.add_argument("--token", help="token for --storage-url")
-    group.add_argument("--s3", help="S3 endpoint")
-    group.add_argument("--access-key", default=known.get("AWS_ACCESS_KEY_ID"), help="of S3")
-    group.add_argument("--secret-key", default=known.get("AWS_SECRET_ACCESS_KEY"), help="of S3")
-    group.add_argument("--region", default="us-east-1", help="of S3 (us-east-1)")
-    group.add_argument(
-        "--cacert", default="", metavar="FILE", help="certificates to check an https endpoint's by"
-    )
+    add = parser.add_argument_group("endpoint (from ST_AUTH, ST_USER, ST_KEY when not given)").add_argument
+    add("--auth", default=known.get("ST_AUTH"), help="auth URL: v1, or Keystone's ending in /v3")
+    add("--user", default=known.get("ST_USER"), help="account:user, or project:user")
+    add("--key", default=known.get("ST_KEY"), help="its key or password")
+    add("--storage-url", help="storage URL, with --token, instead of logging in")
+    add("--token", help="token for --storage-url")
+    add("--s3", help="S3 endpoint")
+    add("--access-key", default=known.get("AWS_ACCESS_KEY_ID"), help="of S3")
+    add("--secret-key", default=known.get("AWS_SECRET_ACCESS_KEY"), help="of S3")
+    add("--region", default="us-east-1", help="of S3 (us-east-1)")
+    add("--cacert", default="", metavar="FILE", help="certificates to check an https endpoint's by")
 
 
 def _add_changes(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("instead of what the workload says")
-    group.add_argument("--clients", type=_parse_integer, help="clients at the same time")
-    group.add_argument("--seconds", type=_parse_number, help="length of each main phase")
-    group.add_argument("--rate", type=_parse_number, help="operations begun a second: an open loop")
-    group.add_argument("--verify", action="store_const", const=True, help="compare every byte that is read")
-    group.add_argument("--processes", type=_parse_integer, default=2, help="that make the load (2)")
-    group.add_argument(
-        "--distributed", metavar="SCHEDULER", help="dask scheduler whose workers make the load"
-    )
+    add = parser.add_argument_group("instead of what the workload says").add_argument
+    add("--clients", type=_parse_integer, help="clients at the same time")
+    add("--seconds", type=_parse_number, help="length of each main phase")
+    add("--rate", type=_parse_number, help="operations begun a second: an open loop")
+    add("--verify", action="store_const", const=True, help="compare every byte that is read")
+    add("--processes", type=_parse_integer, default=2, help="that make the load (2)")
+    add("--distributed", metavar="SCHEDULER", help="dask scheduler whose workers make the load")
 
 
 def _add_fault_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = FAIL_EXAMPLES
     parser.add_argument("workload", nargs="?", default="small_upload", help="as of run (small_upload)")
-    group = parser.add_argument_group("what fails")
-    group.add_argument("--unit", default="nodes", help="nodes, disks or proxies (nodes)")
-    group.add_argument(
+    add = parser.add_argument_group("what fails").add_argument
+    add("--unit", default="nodes", help="nodes, disks or proxies (nodes)")
+    add(
         "--way",
         default="kill",
         help="nodes: kill, stop, partition; disks: unmount, shutdown (I/O errors), read-only, slow, wipe; "
         "proxies: kill, stop (kill)",
     )
-    group.add_argument(
+    add(
         "--share",
         type=_parse_shares,
         default=[10.0, 20.0, 30.0, 40.0],
         help="percent, one run each (10,20,30,40)",
     )
-    group.add_argument("--spread", default="uniform", help="disks: uniform over nodes, or skewed (uniform)")
-    group.add_argument("--seed", type=int, default=1, help="of the choice of what fails (1)")
-    group = parser.add_argument_group("seconds")
-    group.add_argument("--before", type=_parse_number, default=20.0, help="of load before the failure (20)")
-    group.add_argument("--during", type=_parse_number, default=30.0, help="with it (30)")
-    group.add_argument("--after", type=_parse_number, default=30.0, help="after its repair (30)")
-    group.add_argument(
+    add("--spread", default="uniform", help="disks: uniform over nodes, or skewed (uniform)")
+    add("--seed", type=int, default=1, help="of the choice of what fails (1)")
+    add = parser.add_argument_group("seconds").add_argument
+    add("--before", type=_parse_number, default=20.0, help="of load before the failure (20)")
+    add("--during", type=_parse_number, default=30.0, help="with it (30)")
+    add("--after", type=_parse_number, default=30.0, help="after its repair (30)")
+    add(
         "--whole-within",
         type=_parse_number,
         default=300.0,
         help="until nothing may be missing any more (300)",
     )
-    group = parser.add_argument_group("the cluster, made for the run and removed after it")
-    group.add_argument("--nodes", type=_parse_integer, default=8, help="storage nodes (8)")
-    group.add_argument("--disks", type=_parse_integer, default=1, help="devices of each (1)")
-    group.add_argument("--workers", type=_parse_integer, default=2, help="proxy processes (2)")
-    group.add_argument("--xfs", action="store_true", help="a filesystem per device, which disks need; root")
-    group.add_argument("--root", type=Path, help="directory to make it in (the one for temporary files)")
-    group.add_argument(
+    add = parser.add_argument_group("the cluster, made for the run and removed after it").add_argument
+    add("--nodes", type=_parse_integer, default=8, help="storage nodes (8)")
+    add("--disks", type=_parse_integer, default=1, help="devices of each (1)")
+    add("--workers", type=_parse_integer, default=2, help="proxy processes (2)")
+    add("--xfs", action="store_true", help="a filesystem per device, which disks need; root")
+    add("--root", type=Path, help="directory to make it in (the one for temporary files)")
+    add(
         "--clean",
         action="store_true",
         help="only remove what runs that were killed have left in --root, mounts and all; every run does it "
         "when it begins",
     )
-    group.add_argument("--port", type=_parse_integer, help="port of the proxy (8080)")
-    group.add_argument("--base-port", type=_parse_integer, help="first port of the storage servers (6200)")
-    group.add_argument("--cache-port", type=_parse_integer, help="port of the cache (11311)")
-    group = parser.add_argument_group("load and results")
-    group.add_argument("--clients", type=_parse_integer, help="clients at the same time")
-    group.add_argument("--processes", type=_parse_integer, default=1, help="that make the load (1)")
-    group.add_argument("--json", type=Path, metavar="FILE", help="write all figures here")
-    group.add_argument("--html", type=Path, metavar="FILE", help="write a page with plots here")
-    group.add_argument("--format", choices=("text", "json"), default="text", help="of standard output (text)")
+    add("--port", type=_parse_integer, help="port of the proxy (8080)")
+    add("--base-port", type=_parse_integer, help="first port of the storage servers (6200)")
+    add("--cache-port", type=_parse_integer, help="port of the cache (11311)")
+    add = parser.add_argument_group("load and results").add_argument
+    add("--clients", type=_parse_integer, help="clients at the same time")
+    add("--processes", type=_parse_integer, default=1, help="that make the load (1)")
+    add("--json", type=Path, metavar="FILE", help="write all figures here")
+    add("--html", type=Path, metavar="FILE", help="write a page with plots here")
+    add("--format", choices=("text", "json"), default="text", help="of standard output (text)")
 
 
 def _parse_shares(text: str) -> list[float]:
@@ -149,13 +140,12 @@ def _parse_shares(text: str) -> list[float]:
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--keep", action="store_true", help="leave in the store what was made")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures here")
-    parser.add_argument("--csv", type=Path, metavar="FILE", help="write the table of operations here")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page with plots here")
-    parser.add_argument(
-        "--price", type=Path, metavar="FILE", help="TOML with per_hour, what all servers cost"
-    )
+    add = parser.add_argument
+    add("--keep", action="store_true", help="leave in the store what was made")
+    add("--json", type=Path, metavar="FILE", help="write all figures here")
+    add("--csv", type=Path, metavar="FILE", help="write the table of operations here")
+    add("--html", type=Path, metavar="FILE", help="write a page with plots here")
+    add("--price", type=Path, metavar="FILE", help="TOML with per_hour, what all servers cost")
 
 
 def _parse_number(text: str) -> float:
@@ -172,6 +162,7 @@ def _parse_integer(text: str) -> int:
     return found
 
 
+@reports_errors("swift-load")
 def main(argv: list[str] | None = None) -> int:
     """Run the command; return its exit code."""
     args = make_parser().parse_args(argv)
@@ -189,9 +180,6 @@ def main(argv: list[str] | None = None) -> int:
             f"install it with: {install_command(EXTRAS[module])}",
             file=sys.stderr,
         )
-        return 1
-    except (SwiftError, OSError) as error:
-        print(f"swift-load: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("swift-load: ended; what was made is left in the store", file=sys.stderr)

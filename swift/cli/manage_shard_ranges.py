@@ -24,7 +24,6 @@ from swift.config.commandline import CommandLine
 from swift.config.files import parser_of
 from swift.container import shardtable
 from swift.container.broker import SHARDED, ContainerBroker, root_path
-from swift.container.reported import open_found
 from swift.container.sharding import overlaps, shrink
 from swift.container.sharding.context import PREFIX
 from swift.container.sharding.scan import Cut, find_cuts, in_state, ranges_of_cuts
@@ -36,7 +35,6 @@ from swift.http import fields
 from swift.operations.info import NoDatabase, open_database_path
 
 DONE, FAILED, BAD_ARGUMENTS, QUIT = 0, 1, 2, 3
-_APPLY = "Do you want to apply these changes to the container DB? [yes/N]"
 _PROMPT = (
     "Do you want to show the existing ranges [s], delete the existing ranges [yes] or quit without deleting "
     "[q]? "
@@ -45,6 +43,14 @@ _PROMPT = (
 
 class BadArguments(SwiftError):
     """Arguments are invalid; exit 2."""
+
+
+class Stop(Exception):
+    """The command ends early with an exit code, after these lines on standard output."""
+
+    def __init__(self, code: int, *lines: str):
+        super().__init__("\n".join(lines))
+        self.code = code
 
 
 @dataclass(frozen=True)
@@ -90,23 +96,23 @@ def _print_ranges(ranges: Sequence[ShardRange], *, brief: bool = False) -> None:
     _print_json([[item.lower, item.upper] for item in ranges] if brief else [_range_json(r) for r in ranges])
 
 
-def show(work: ShardRangesCommand) -> int:
-    """Return the shards."""
+def show(work: ShardRangesCommand) -> None:
+    """Print the shards."""
     ranges = work.ranges(deleted=work.args.include_deleted, includes=work.args.includes)
-    if not ranges:
+    if ranges:
+        _print_ranges(ranges, brief=work.args.brief)
+    else:
         print("No shard data found.", file=sys.stderr)
-        return DONE
-    _print_ranges(ranges, brief=work.args.brief)
-    return DONE
 
 
-def info(work: ShardRangesCommand) -> int:
+def info(work: ShardRangesCommand) -> None:
     """Print the container's state."""
     facts = work.broker.info()
     is_enabled = is_true(facts.metadata.get(fields.SYSMETA_SHARDING.title(), ("", ""))[0])
     print(f"Sharding enabled = {is_enabled or bool(work.ranges())}")
     own = work.stored_own
-    print("Own shard range: None" if own is None else f"Own shard range: {_describe_own_range(own)}")
+    shown = own and json.dumps(_range_json(own), indent=2, sort_keys=True)
+    print(f"Own shard range: {shown}")
     print(f"db_state = {facts.db_state}")
     if len(work.broker.databases) > 1:
         print(f"Retiring db: {work.broker.oldest.path}")
@@ -119,11 +125,6 @@ def info(work: ShardRangesCommand) -> int:
     for name, (value, _stamp) in sorted(facts.metadata.items()):
         if value:
             print(f"  {name} = {value}")
-    return DONE
-
-
-def _describe_own_range(own: ShardRange) -> str:
-    return json.dumps(_range_json(own), indent=2, sort_keys=True)
 
 
 # --- finding ----------------------------------------------------------------------------------------------
@@ -140,7 +141,7 @@ def _find_cuts(work: ShardRangesCommand) -> list[Cut]:
     return found
 
 
-def find(work: ShardRangesCommand) -> int:
+def find(work: ShardRangesCommand) -> None:
     """Print the names at which the container can be split."""
     started_s = time.monotonic()
     cuts = _find_cuts(work)
@@ -153,7 +154,6 @@ def find(work: ShardRangesCommand) -> int:
     total = sum(cut.object_count for cut in cuts)
     seconds = time.monotonic() - started_s
     print(f"Found {len(cuts)} ranges in {seconds:g}s (total object count {total})", file=sys.stderr)
-    return DONE
 
 
 # --- replacing --------------------------------------------------------------------------------------------
@@ -179,37 +179,33 @@ def _parse_cut(item: JsonObject) -> Cut:
         raise BadArguments(f"not a shard range: {item} ({error!r})")
 
 
-def _problems(ranges: Sequence[ShardRange | Cut], own: ShardRange) -> list[str]:
-    """Return why ranges do not cover the container's names exactly once."""
-    if not ranges:
-        return ["No shard ranges."]
-    ends = [(own.lower, ranges[0].lower), (own.upper, ranges[-1].upper)]
-    ends += [(one.upper, other.lower) for one, other in zip(ranges, ranges[1:], strict=False)]
-    return [f"{wanted} != {have}" for wanted, have in ends if wanted != have]
+def _check_ranges(ranges: Sequence[ShardRange | Cut], own: ShardRange) -> None:
+    """Raise ``Stop`` if ranges do not cover the container's names exactly once."""
+    problems = ["No shard ranges."]
+    if ranges:
+        ends = [(own.lower, ranges[0].lower), (own.upper, ranges[-1].upper)]
+        ends += [(one.upper, other.lower) for one, other in zip(ranges, ranges[1:], strict=False)]
+        problems = [f"{wanted} != {have}" for wanted, have in ends if wanted != have]
+    if problems:
+        raise Stop(FAILED, f"WARNING: invalid shard ranges: {problems}.", "Aborting.")
 
 
-def _print_problems(problems: list[str]) -> int:
-    print(f"WARNING: invalid shard ranges: {problems}.")
-    print("Aborting.")
-    return FAILED
-
-
-def _remove(work: ShardRangesCommand) -> int:
+def delete(work: ShardRangesCommand) -> None:
     """Delete all shards, if the operator agrees."""
     existing = work.ranges()
     if not existing:
         print("No shard ranges found to delete.")
-        return DONE
+        return
     while not work.args.force:
         print(f"This will delete existing {len(existing)} shard ranges.")
         try:
             answer = input(_PROMPT)
         except EOFError:
-            return QUIT
+            raise Stop(QUIT)
         if answer == "s":
             _print_ranges(existing)
         elif answer == "q":
-            return QUIT
+            raise Stop(QUIT)
         elif answer == "yes":
             break
         else:
@@ -217,92 +213,74 @@ def _remove(work: ShardRangesCommand) -> int:
     gone = [replace(item, deleted=True, timestamp=work.now.normal) for item in existing]
     work.broker.merge_shard_ranges(gone)
     print(f"Deleted {len(existing)} existing shard ranges.")
-    return DONE
 
 
-def delete(work: ShardRangesCommand) -> int:
-    """Delete all shards."""
-    return _remove(work)
+def _check_own_range(work: ShardRangesCommand) -> None:
+    """Raise ``Stop`` for a shard whose bounds are unknown."""
+    if work.stored_own is None and not work.broker.read(work.broker.is_root):
+        raise Stop(BAD_ARGUMENTS, "WARNING: shard container missing own shard range.", "Aborting.")
 
 
-def _lacks_own_range(work: ShardRangesCommand) -> bool:
-    """Print a warning and return True for a shard whose bounds are unknown."""
-    if work.stored_own is not None or work.broker.read(work.broker.is_root):
-        return False
-    print("WARNING: shard container missing own shard range.")
-    print("Aborting.")
-    return True
-
-
-def _replace(work: ShardRangesCommand, cuts: list[Cut]) -> int:
-    if _lacks_own_range(work):
-        return BAD_ARGUMENTS
-    problems = _problems(cuts, work.own)
-    if problems:
-        return _print_problems(problems)
-    code = _remove(work)
-    if code != DONE:
-        return code
+def _replace(work: ShardRangesCommand, cuts: list[Cut]) -> None:
+    _check_own_range(work)
+    _check_ranges(cuts, work.own)
+    delete(work)
     broker = work.broker
     root = root_path(broker.info().metadata) or broker.own_name
     account, _, container = root.partition("/")
     # What was deleted a moment ago has the time of this command.
     stamp = Timestamp.from_raw(work.now.raw + 1)
     broker.merge_shard_ranges(ranges_of_cuts(cuts, account, container, broker.container, stamp))
-    print(f"Injected {len(cuts)} shard ranges.")
-    print("Run container-replicator to replicate them to other nodes.")
+    print(f"Injected {len(cuts)} shard ranges.\nRun container-replicator to replicate them to other nodes.")
     if work.args.enable:
-        return enable(work)
-    print("Use the enable sub-command to enable sharding.")
-    return DONE
+        enable(work)
+    else:
+        print("Use the enable sub-command to enable sharding.")
 
 
-def replace_ranges(work: ShardRangesCommand) -> int:
+def replace_ranges(work: ShardRangesCommand) -> None:
     """Put the shards of a file in the place of those that there are."""
-    return _replace(work, [_parse_cut(item) for item in _read_ranges_file(work.args.input)])
+    _replace(work, [_parse_cut(item) for item in _read_ranges_file(work.args.input)])
 
 
-def find_and_replace(work: ShardRangesCommand) -> int:
-    """Return the same with what is found."""
-    return _replace(work, _find_cuts(work))
+def find_and_replace(work: ShardRangesCommand) -> None:
+    """Put what is found in the place of those that there are."""
+    _replace(work, _find_cuts(work))
 
 
-def merge(work: ShardRangesCommand) -> int:
+def merge(work: ShardRangesCommand) -> None:
     """Merge whole shard ranges of a file."""
     try:
         ranges = [ShardRange.from_mapping(item) for item in _read_ranges_file(work.args.input)]
     except InvalidValue as error:
         raise BadArguments(f"{work.args.input}: {error}")
-    code = _confirm(work, f"{len(ranges)} shard ranges will be merged.")
-    if code == DONE:
-        work.broker.merge_shard_ranges(ranges)
-        print(f"Injected {len(ranges)} shard ranges.")
-    return code
+    if not work.args.yes:
+        print(f"{len(ranges)} shard ranges will be merged.")
+        if not _has_consent(work, "Do you want to apply these changes? [yes/N]"):
+            raise Stop(QUIT)
+    work.broker.merge_shard_ranges(ranges)
+    print(f"Injected {len(ranges)} shard ranges.")
 
 
 # --- steering ---------------------------------------------------------------------------------------------
 
 
-def enable(work: ShardRangesCommand) -> int:
+def enable(work: ShardRangesCommand) -> None:
     """Have the sharder begin."""
-    if _lacks_own_range(work):
-        return BAD_ARGUMENTS
+    _check_own_range(work)
     own = work.own
-    problems = _problems(work.ranges(), own)
-    if problems:
-        return _print_problems(problems)
+    _check_ranges(work.ranges(), own)
     if own.state == State.SHARDING:
-        print(f"Container already in state 'sharding' with epoch {own.epoch}.")
-        print("No action required.")
+        print(f"Container already in state 'sharding' with epoch {own.epoch}.\nNo action required.")
     elif own.state != State.ACTIVE:
-        print(f"WARNING: container in state {own.state.name.lower()} (should be active or sharding).")
-        print("Aborting.")
-        return FAILED
+        state = own.state.name.lower()
+        raise Stop(
+            FAILED, f"WARNING: container in state {state} (should be active or sharding).", "Aborting."
+        )
     else:
-        begun = in_state(own, State.SHARDING, work.now, epoch=True)
         facts = work.broker.info()
         begun = replace(
-            begun,
+            in_state(own, State.SHARDING, work.now, epoch=True),
             object_count=facts.object_count,
             bytes_used=facts.bytes_used,
             meta_timestamp=work.now.normal,
@@ -311,22 +289,21 @@ def enable(work: ShardRangesCommand) -> int:
         work.broker.update_metadata({fields.SYSMETA_SHARDING.title(): ("True", work.now.internal)})
         print(f"Container moved to state 'sharding' with epoch {begun.epoch}.")
     print("Run container-sharder on all nodes to shard the container.")
-    return DONE
 
 
-def compact(work: ShardRangesCommand) -> int:
+def _check_root(work: ShardRangesCommand, done: str) -> None:
+    if not work.broker.read(work.broker.is_root):
+        text = "This command should be used on a root container."
+        raise Stop(FAILED, f"WARNING: Shard containers cannot be {done}.", text)
+
+
+def compact(work: ShardRangesCommand) -> None:
     """Have small shards put together."""
     broker, args, settings = work.broker, work.args, work.settings
-    if not broker.read(broker.is_root):
-        print("WARNING: Shard containers cannot be compacted.")
-        print("This command should be used on a root container.")
-        return FAILED
+    _check_root(work, "compacted")
     if broker.info().db_state != SHARDED:
-        print("WARNING: Container is not yet sharded so cannot be compacted.")
-        return FAILED
-    problems = _problems(work.ranges(), work.own)
-    if problems:
-        return _print_problems(problems)
+        raise Stop(FAILED, "WARNING: Container is not yet sharded so cannot be compacted.")
+    _check_ranges(work.ranges(), work.own)
     mergings = shrink.find_mergings(
         work.ranges(),
         work.own,
@@ -336,8 +313,7 @@ def compact(work: ShardRangesCommand) -> int:
         max_expanding=args.max_expanding or settings.max_expanding,
     )
     if not mergings:
-        print("No shards identified for compaction.")
-        return DONE
+        raise Stop(DONE, "No shards identified for compaction.")
     for donors, acceptor in mergings:
         rows = sum(map(shrink.rows_of, donors))
         print(f"Donor shard range(s) with total of {rows} rows:")
@@ -349,28 +325,21 @@ def compact(work: ShardRangesCommand) -> int:
             "Once applied to the broker these changes will result in shard range compaction the next time "
             "the sharder runs."
         )
-        if not _has_consent(work, _APPLY):
-            print("No changes applied")
-            return QUIT
+        _apply_or_quit(work)
     for merging in mergings:
         donors, acceptor = shrink.apply(merging, work.now)
         broker.merge_shard_ranges([*donors, acceptor])
     print(f"Updated {len(mergings)} shard sequences for compaction.")
     print("Run container-replicator to replicate the changes to other nodes.")
     print("Run container-sharder on all nodes to compact shards.")
-    return DONE
 
 
-def repair(work: ShardRangesCommand) -> int:
+def repair(work: ShardRangesCommand) -> None:
     """Have overlapping shards shrink, or neighbours take the names of gaps."""
     broker, args = work.broker, work.args
-    if not broker.read(broker.is_root):
-        print("WARNING: Shard containers cannot be repaired.")
-        print("This command should be used on a root container.")
-        return FAILED
+    _check_root(work, "repaired")
     if not args.gaps and not work.ranges():
-        print("No shards found, nothing to do.")
-        return DONE
+        raise Stop(DONE, "No shards found, nothing to do.")
     if args.gaps:
         verdict = overlaps.gaps(work.ranges(), work.now, max_expanding=args.max_expanding or -1)
     else:
@@ -378,16 +347,13 @@ def repair(work: ShardRangesCommand) -> int:
             work.ranges(), work.now, min_age_s=args.min_shard_age, verbose=args.verbose
         )
     if not verdict.changes and not verdict.needs_consent:
-        return DONE if verdict.is_fit else FAILED
-    if not _has_consent(work, _APPLY):
-        print("No changes applied")
-        return QUIT
+        raise Stop(DONE if verdict.is_fit else FAILED)
+    _apply_or_quit(work)
     broker.merge_shard_ranges(verdict.changes)
     if not args.gaps:
         print(f"Updated {len(verdict.changes)} donor shard ranges.")
     print("Run container-replicator to replicate the changes to other nodes.")
     print(f"Run container-sharder on all nodes to {'fill gaps' if args.gaps else 'repair shards'}.")
-    return DONE
 
 
 def analyze(args: argparse.Namespace) -> int:
@@ -415,12 +381,9 @@ def _has_consent(work: ShardRangesCommand, question: str) -> bool:
         return False
 
 
-def _confirm(work: ShardRangesCommand, what: str) -> int:
-    """Ask for confirmation; return 0 if the change may be made."""
-    if work.args.yes:
-        return DONE
-    print(what)
-    return DONE if _has_consent(work, "Do you want to apply these changes? [yes/N]") else QUIT
+def _apply_or_quit(work: ShardRangesCommand) -> None:
+    if not _has_consent(work, "Do you want to apply these changes to the container DB? [yes/N]"):
+        raise Stop(QUIT, "No changes applied")
 
 
 # --- the command line -------------------------------------------------------------------------------------
@@ -440,7 +403,7 @@ def _age(text: str) -> int:
     return number
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandLine:
     """Return the command line."""
     parser = CommandLine(
         prog="swift-manage-shard-ranges",
@@ -521,7 +484,7 @@ def _settings(path: str) -> ContainerSharderSettings:
 
 def _open(place: DatabasePath) -> ContainerBroker:
     """Return the newest database of a hash directory, whichever of its files was named."""
-    broker = open_found(place, Engine())
+    broker = ContainerBroker.open_found(place, Engine())
     if broker is None:
         raise SwiftError("there is no database")
     return broker
@@ -573,7 +536,12 @@ def _run(broker: ContainerBroker, args: argparse.Namespace, settings: ContainerS
         print(f"Loaded db broker for {broker.own_name}", file=sys.stderr)
         if not args.skip_commits:
             broker.merge_pending()
-        return COMMANDS[args.command](ShardRangesCommand(broker, args, settings, Timestamp.now()))
+        COMMANDS[args.command](ShardRangesCommand(broker, args, settings, Timestamp.now()))
+        return DONE
+    except Stop as stop:
+        if str(stop):
+            print(stop)
+        return stop.code
     except BadArguments as error:
         print(error, file=sys.stderr)
         return BAD_ARGUMENTS

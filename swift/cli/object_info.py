@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import os
 import re
 import sys
@@ -15,10 +14,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from swift.base.entity import BadPath, EntityPath, quote_path, split_path
-from swift.base.errors import SwiftError
 from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.compose import Cluster, cluster_of
-from swift.config.commandline import CommandLine
+from swift.config.commandline import CommandLine, print_report, reports_errors
 from swift.config.files import read_section
 from swift.http import fields
 from swift.operations.info import Located, locate, metadata_lines
@@ -238,7 +236,7 @@ def _policy_of(file: str, cluster: Cluster, name: str) -> tuple[Policy | None, l
     return named, []
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandLine:
     """Return the command line."""
     parser = CommandLine(
         prog="swift-object-info",
@@ -248,26 +246,20 @@ def make_parser() -> argparse.ArgumentParser:
         "  swift-object-info sdb1 AUTH_test/photos/cat.jpg",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("file", nargs="?", help="a .data, .meta or .ts file, or a packed device")
-    parser.add_argument(
-        "object", nargs="?", help="with a packed device: ACCOUNT/CONTAINER/OBJECT, or its hash"
-    )
-    parser.add_argument(
-        "-c",
-        "--conf",
-        default=CONFIG,
-        help="configuration of the object server (%(default)s)",
-    )
-    parser.add_argument("-n", "--no-check-etag", action="store_true", help="do not read the content")
-    parser.add_argument(
+    add = parser.add_argument
+    add("file", nargs="?", help="a .data, .meta or .ts file, or a packed device")
+    add("object", nargs="?", help="with a packed device: ACCOUNT/CONTAINER/OBJECT, or its hash")
+    add("-c", "--conf", default=CONFIG, help="configuration of the object server (%(default)s)")
+    add("-n", "--no-check-etag", action="store_true", help="do not read the content")
+    add(
         "-d",
         "--swift-dir",
         default="",
         help=f"directory of the rings (that of --conf; {SWIFT_DIR} without it)",
     )
-    parser.add_argument("--drop-prefixes", action="store_true", help="leave out the prefix of each section")
-    parser.add_argument("-P", "--policy-name", default="", help="the policy of the object")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to show it")
+    add("--drop-prefixes", action="store_true", help="leave out the prefix of each section")
+    add("-P", "--policy-name", default="", help="the policy of the object")
+    parser.add_format("how to show it")
     return parser
 
 
@@ -290,49 +282,34 @@ def _swift_dir(args: argparse.Namespace) -> str:
     return read_section(args.conf, "app:object-server").get("swift_dir", SWIFT_DIR)
 
 
+@reports_errors("swift-object-info", BadMetadata, IndexFailed, describe=describe_error, plain=(NoObjectFile,))
 def _show_packed(args: argparse.Namespace) -> int:
     """Show the records of a packed object; return the exit code."""
-    try:
-        swift_dir = _swift_dir(args)
-        found = list(
-            read_packed(
-                args.conf, args.file, args.object, args.policy_name, check_etag=not args.no_check_etag
-            )
-        )
-        if not found:
-            raise NoObjectFile(f"{args.file} has no object {args.object}")
-        shown = []
-        for each in found:
-            name_hash = str(each.record["hash"])
-            located = _located(swift_dir, each.policy, bytes.fromhex(name_hash), each.content.path)
-            if located is not None:
-                # Other nodes may have files, so the paths are shown as well.
-                located = replace(located, may_be_packed=True)
-            shown.append((each, name_hash, located))
-    except NoObjectFile as error:
-        print(error)
-        return 1
-    except (SwiftError, BadMetadata, IndexFailed, OSError) as error:
-        print(f"swift-object-info: {describe_error(error)}", file=sys.stderr)
-        return 1
-    if args.format == "json":
-        facts = [
-            {**as_json(each.content, name_hash, located), "record": each.record}
-            for each, name_hash, located in shown
-        ]
-        print(json.dumps(facts, indent=2))
-        return 0
-    for each, name_hash, located in shown:
-        record = each.record
-        print(
+    swift_dir = _swift_dir(args)
+    found = list(
+        read_packed(args.conf, args.file, args.object, args.policy_name, check_etag=not args.no_check_etag)
+    )
+    if not found:
+        raise NoObjectFile(f"{args.file} has no object {args.object}")
+    facts, out = [], []
+    for each in found:
+        record, name_hash = each.record, str(each.record["hash"])
+        located = _located(swift_dir, each.policy, bytes.fromhex(name_hash), each.content.path)
+        if located is not None:
+            # Other nodes may have files, so the paths are shown as well.
+            located = replace(located, may_be_packed=True)
+        facts.append({**as_json(each.content, name_hash, located), "record": record})
+        out.append(
             f"Record: {record['kind']} at {record['offset']} of volume {record['volume']}, "
             f"partition {record['partition']}"
         )
-        print("\n".join(lines(each.content, name_hash, drop_prefixes=args.drop_prefixes)))
-        print("\n".join(located.lines() if located else ()))
+        out += lines(each.content, name_hash, drop_prefixes=args.drop_prefixes)
+        out += located.lines() if located else [""]
+    print_report(args, facts, out)
     return 0
 
 
+@reports_errors("swift-object-info")
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return the exit code."""
     parser = make_parser()
@@ -354,14 +331,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not os.path.exists(args.file):
             print(f"swift-object-info: {_NO_FILE_HINT}", file=sys.stderr)
         return 1
-    except (SwiftError, OSError) as error:
-        print(f"swift-object-info: {error}", file=sys.stderr)
-        return 1
-    if args.format == "json":
-        print(json.dumps(as_json(seen, digest.hex(), located), indent=2))
-        return 0
     out = [*warnings, *lines(seen, digest.hex(), drop_prefixes=args.drop_prefixes)]
-    print("\n".join([*out, *(located.lines() if located else ())]))
+    facts = as_json(seen, digest.hex(), located)
+    print_report(args, facts, [*out, *(located.lines() if located else ())])
     return 0
 
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from swift.base.clock import SystemClock
 from swift.base.errors import ConfigError, LockTimeout, SwiftError
 from swift.compose import CONSOLE_KEY, Cluster, cluster_of
-from swift.config.commandline import CommandLine
+from swift.config.commandline import CommandLine, reports_errors
 from swift.config.common import LogSettings
 from swift.config.files import parser_of
 from swift.config.kinds import SECONDS, Kind
@@ -412,7 +412,7 @@ def relink_in_processes(
     return EXIT_ERRORS if any(statuses) else 0
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandLine:
     """Return the command line."""
     parser = CommandLine(
         prog="swift-object-relinker",
@@ -480,46 +480,43 @@ def _become_user(settings: RelinkerSettings) -> None:
     become_owner((*usable, *stores))
 
 
+@reports_errors("swift-object-relinker", code=EXIT_ERRORS)
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return 0 done, 1 errors, 2 no policy to which the action applies."""
     args = make_parser().parse_intermixed_args(argv)
-    try:
-        settings, conf = _settings(args)
-        log = _log(args, conf)
-        _become_user(settings)
-        cluster = cluster_of({"swift_dir": settings.swift_dir})
-        jobs = relink_jobs(args.action, cluster, args.policy, settings.swift_dir, log)
-        if not jobs:
-            log.warning("No policy found to increase the partition power.")
-            print(f"swift-object-relinker: {NOTHING[args.action]}", file=sys.stderr)
-            return EXIT_NOTHING
-        packed = [job.policy.name for job in jobs if is_packed(job.policy)]
-        if packed and not args.conf_file:
-            # Another index than that of the servers must not be made.
-            raise ConfigError(
-                f"policy {packed[0]} has the packed engine: name the configuration file of the object "
-                "server, which has [packed]"
-            )
-        recon = ReconFile(settings.recon_cache_path, "relinker", log)
-        recon.dump({"devices": {}, "workers": {}})
-        relinker = DeviceRelinker(
-            settings,
-            cluster,
-            recon,
-            log,
-            args.partition,
-            settings_of(args.conf_file or ""),
-            packed_settings_of(args.conf_file or ""),
+    settings, conf = _settings(args)
+    log = _log(args, conf)
+    _become_user(settings)
+    cluster = cluster_of({"swift_dir": settings.swift_dir})
+    jobs = relink_jobs(args.action, cluster, args.policy, settings.swift_dir, log)
+    if not jobs:
+        log.warning("No policy found to increase the partition power.")
+        print(f"swift-object-relinker: {NOTHING[args.action]}", file=sys.stderr)
+        return EXIT_NOTHING
+    packed = [job.policy.name for job in jobs if is_packed(job.policy)]
+    if packed and not args.conf_file:
+        # Another index than that of the servers must not be made.
+        raise ConfigError(
+            f"policy {packed[0]} has the packed engine: name the configuration file of the object "
+            "server, which has [packed]"
         )
-        devices = [name for name in relinker.devices.names() if not args.device or name in args.device]
-        usable = [name for name in devices if relinker.devices.is_usable(name)]
-        for name in sorted(set(devices) - set(usable)):
-            log.warning(f"{name} is not mounted; skipped")
-        code = relink_in_processes(relinker, usable, jobs, settings.workers, log)
-        return code if len(usable) == len(devices) else EXIT_ERRORS
-    except (SwiftError, OSError) as error:
-        print(f"swift-object-relinker: {error}", file=sys.stderr)
-        return EXIT_ERRORS
+    recon = ReconFile(settings.recon_cache_path, "relinker", log)
+    recon.dump({"devices": {}, "workers": {}})
+    relinker = DeviceRelinker(
+        settings,
+        cluster,
+        recon,
+        log,
+        args.partition,
+        settings_of(args.conf_file or ""),
+        packed_settings_of(args.conf_file or ""),
+    )
+    devices = [name for name in relinker.devices.names() if not args.device or name in args.device]
+    usable = [name for name in devices if relinker.devices.is_usable(name)]
+    for name in sorted(set(devices) - set(usable)):
+        log.warning(f"{name} is not mounted; skipped")
+    code = relink_in_processes(relinker, usable, jobs, settings.workers, log)
+    return code if len(usable) == len(devices) else EXIT_ERRORS
 
 
 if __name__ == "__main__":

@@ -10,8 +10,7 @@ import threading
 from collections.abc import Sequence
 from types import FrameType
 
-from swift.base.errors import SwiftError
-from swift.config.commandline import CommandLine
+from swift.config.commandline import CommandLine, ProgressLine, print_report, reports_errors
 from swift.operations.packed import CONFIG, PackedNode, describe_error
 from swift.operations.repacking import (
     FILES,
@@ -33,7 +32,7 @@ EXIT_ERROR, EXIT_STOPPED = 1, 3
 _COLUMNS = ("device", "policy", "engine", "state", "packed", "files", "partitions_unindexed")
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandLine:
     """Return the command line."""
     parser = CommandLine(
         prog=NAME,
@@ -54,31 +53,11 @@ def make_parser() -> argparse.ArgumentParser:
     add("--policy", action="append", default=[], help="only this policy, by name or index; may be repeated")
     add("--rate", type=float, default=0.0, help="objects per second, of all devices together; 0: no limit")
     add("--workers", type=int, default=1, help="devices that are converted at the same time (%(default)s)")
-    add("--format", choices=("text", "json"), default="text", help="how to report")
+    parser.add_format()
     return parser
 
 
-class _Terminal:
-    """Shows progress in one line, if there is a terminal; called by several threads."""
-
-    def __init__(self) -> None:
-        self._is_shown = sys.stderr.isatty()
-        self._mutex = threading.Lock()
-
-    def tell(self, job: RepackJob, report: RepackReport) -> None:
-        if self._is_shown:
-            text = (
-                f"{job.device} {job.policy.name}: {report.partitions_done} of {report.partitions} "
-                f"partitions, {report.converted} converted"
-            )
-            with self._mutex:
-                print(f"\r{text:<100}", end="", file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        if self._is_shown:
-            print(f"\r{'':<100}\r", end="", file=sys.stderr, flush=True)
-
-
+@reports_errors(NAME, IndexFailed, code=EXIT_ERROR, describe=describe_error)
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return 0 done, 1 errors, 3 stopped by a signal before the end."""
     parser = make_parser()
@@ -88,19 +67,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"--rate must not be negative, but is {args.rate:g}")
     if args.workers < 1:
         parser.error(f"--workers must be at least 1, but is {args.workers}")
+    node = PackedNode(args.conf, lambda text: print(f"{NAME}: {text}", file=sys.stderr))
     try:
-        node = PackedNode(args.conf, lambda text: print(f"{NAME}: {text}", file=sys.stderr))
-        try:
-            if args.status:
-                return _show_status(node, args)
-            if args.to == FILES and serves_only_files(node, args.policy):
-                return _remove_volumes(node, args)
-            return _convert(node, args)
-        finally:
-            node.close()
-    except (SwiftError, IndexFailed, OSError) as error:
-        print(f"{NAME}: {describe_error(error)}", file=sys.stderr)
-        return EXIT_ERROR
+        if args.status:
+            return _show_status(node, args)
+        if args.to == FILES and serves_only_files(node, args.policy):
+            return _remove_volumes(node, args)
+        return _convert(node, args)
+    finally:
+        node.close()
 
 
 def _show_status(node: PackedNode, args: argparse.Namespace) -> int:
@@ -120,12 +95,10 @@ def _show_status(node: PackedNode, args: argparse.Namespace) -> int:
 
 def _remove_volumes(node: PackedNode, args: argparse.Namespace) -> int:
     removed = [device for device in node.device_names(args.device) if remove_volumes(node, device)]
-    if args.format == "json":
-        print(json.dumps({"removed": removed}))
-    elif removed:
-        print(f"removed the volumes of {', '.join(removed)}")
-    else:
-        print("nothing to do: there are no records of a policy that the file engine serves")
+    line = "nothing to do: there are no records of a policy that the file engine serves"
+    if removed:
+        line = f"removed the volumes of {', '.join(removed)}"
+    print_report(args, {"removed": removed}, [line], indent=None)
     return 0
 
 
@@ -139,19 +112,20 @@ def _convert(node: PackedNode, args: argparse.Namespace) -> int:
         stop.set()
 
     before = {number: signal.signal(number, request_stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    terminal = _Terminal()
+    line = ProgressLine(sys.stderr)
+
+    def tell(job: RepackJob, report: RepackReport) -> None:
+        line.show(
+            f"{job.device} {job.policy.name}: {report.partitions_done} of {report.partitions} "
+            f"partitions, {report.converted} converted"
+        )
+
     results = []
     try:
         for job, report, error in convert(
-            node,
-            jobs,
-            args.to,
-            rate=args.rate,
-            workers=args.workers,
-            stopped=stop.is_set,
-            tell=terminal.tell,
+            node, jobs, args.to, rate=args.rate, workers=args.workers, stopped=stop.is_set, tell=tell
         ):
-            terminal.end()
+            line.clear()
             row = {
                 "device": job.device,
                 "policy": job.policy.name,
@@ -167,10 +141,7 @@ def _convert(node: PackedNode, args: argparse.Namespace) -> int:
     has_failed = any(row["error"] for row in results)
     is_done = not has_failed and not stop.is_set()
     steps = next_steps(args.to, list(dict.fromkeys(job.policy for job in jobs))) if is_done else []
-    if args.format == "json":
-        print(json.dumps({"to": args.to, "is_done": is_done, "devices": results, "next": steps}, indent=2))
-    else:
-        print("\n".join(steps), end="\n" if steps else "")
+    print_report(args, {"to": args.to, "is_done": is_done, "devices": results, "next": steps}, steps)
     if has_failed:
         return EXIT_ERROR
     return EXIT_STOPPED if stop.is_set() else 0

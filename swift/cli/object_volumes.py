@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import NamedTuple
 
 from swift.base.errors import LockTimeout, NoSpace, SwiftError
-from swift.config.commandline import CommandLine
+from swift.config.commandline import CommandLine, print_report, reports_errors
 from swift.operations.packed import CONFIG, PackedNode, SteadyPace, describe_error
 from swift.operations.volumes import (
     Facts,
@@ -124,7 +124,7 @@ _VERBS = {
 }
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandLine:
     """Return the parser of the command line."""
     parser = CommandLine(
         prog=NAME,
@@ -136,7 +136,7 @@ def make_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("-c", "--conf", default=CONFIG, help="configuration of object servers (%(default)s)")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to report")
+    parser.add_format()
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="|".join(_VERBS))
     parsers = {}
     for name, verb in _VERBS.items():
@@ -173,6 +173,7 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
+@reports_errors(NAME, NoSpace, IndexFailed, code=EXIT_ERROR, describe=describe_error)
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return 0 done, 1 errors or a named volume that stays, 2 flaws found."""
     parser = make_parser()
@@ -182,19 +183,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"--rate must not be negative, but is {args.rate:g}")
     if not 0 <= getattr(args, "dead_percent", 0.0) <= 100:
         parser.error(f"--dead-percent must be from 0 to 100, but is {args.dead_percent:g}")
+    node = PackedNode(args.conf, lambda text: print(f"{NAME}: {text}", file=sys.stderr))
     try:
-        node = PackedNode(args.conf, lambda text: print(f"{NAME}: {text}", file=sys.stderr))
-        try:
-            found, has_failed = _run(node, args)
-        finally:
-            node.close()
-    except (SwiftError, NoSpace, IndexFailed, OSError) as error:
-        print(f"{NAME}: {describe_error(error)}", file=sys.stderr)
-        return EXIT_ERROR
-    if args.format == "json":
-        print(json.dumps(found, indent=2))
-    elif found or not has_failed:
-        _print_table(args, found)
+        found, has_failed = _run(node, args)
+    finally:
+        node.close()
+    print_report(args, found, _lines(args, found) if found or not has_failed else ())
     if any(facts.get("flaws") for facts in found):
         return EXIT_FLAWS
     # The operator named the volumes that are to go.
@@ -202,21 +196,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     return EXIT_ERROR if stays or has_failed else 0
 
 
-def _print_table(args: argparse.Namespace, found: Sequence[Facts]) -> None:
+def _lines(args: argparse.Namespace, found: Sequence[Facts]) -> Iterator[str]:
     for facts in found:
-        print("  ".join(f"{name}={_shown(value)}" for name, value in facts.items() if name != "flaws"))
+        yield "  ".join(f"{name}={_shown(value)}" for name, value in facts.items() if name != "flaws")
         flaws = facts.get("flaws")
         for flaw in flaws if isinstance(flaws, list) else ():
             name = f" {flaw['hash']}" if flaw["hash"] else ""
-            print(f"  volume {flaw['volume']} offset {flaw['offset']}{name}: {flaw['reason']}")
+            yield f"  volume {flaw['volume']} offset {flaw['offset']}{name}: {flaw['reason']}"
     if found:
         return
     if args.verb == "dump":
-        print("no record matches; objects of the file engine have none: swift-get-nodes shows their paths")
+        yield "no record matches; objects of the file engine have none: swift-get-nodes shows their paths"
     elif args.verb == "compact":
-        print(f"nothing to do: no volume has {args.dead_percent:g} % of dead bytes or more")
+        yield f"nothing to do: no volume has {args.dead_percent:g} % of dead bytes or more"
     else:
-        print("no volumes")
+        yield "no volumes"
 
 
 def _shown(value: object) -> str:

@@ -5,12 +5,10 @@ spec: cli-and-config.md §8.4
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 
-from swift.config.commandline import CommandLine
+from swift.config.commandline import CommandLine, print_report
 from swift.runtime.service.processes import RunningProcess, processes, program_name
 
 HOUR_S = 3600
@@ -25,9 +23,10 @@ def swift_processes(age_hours: int) -> Iterator[RunningProcess]:
             yield running
 
 
-def process_table(found: Iterable[RunningProcess], *, width: int | None = WIDTH) -> Iterator[str]:
-    """Yield a table of processes; lines are cut at ``width``."""
-    yield "Hours   PID Command"
+def process_table(found: Sequence[RunningProcess], *, width: int | None = WIDTH) -> Iterator[str]:
+    """Yield a table of processes, nothing if there are none; lines are cut at ``width``."""
+    if found:
+        yield "Hours   PID Command"
     for running in found:
         program = program_name(running)
         rest = running.arguments[_program_index(running) + 1 :]
@@ -35,12 +34,11 @@ def process_table(found: Iterable[RunningProcess], *, width: int | None = WIDTH)
         yield f"{int(running.age_s / HOUR_S):5} {running.pid:5} {command}"[:width]
 
 
-def as_json(found: Iterable[RunningProcess]) -> str:
+def as_json(found: Iterable[RunningProcess]) -> list[dict[str, object]]:
     """Return the same for programs."""
-    rows = [
+    return [
         {"pid": each.pid, "hours": round(each.age_s / HOUR_S, 2), "command": each.command} for each in found
     ]
-    return json.dumps(rows, indent=2)
 
 
 def _program_index(running: RunningProcess) -> int:
@@ -53,7 +51,7 @@ def _program_index(running: RunningProcess) -> int:
     return 0
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandLine:
     """Return the command line."""
     parser = CommandLine(
         prog="swift-oldies",
@@ -64,7 +62,7 @@ def make_parser() -> argparse.ArgumentParser:
         "-a", "--age", type=int, default=720, metavar="HOURS", help="at least so old (default: %(default)s)"
     )
     parser.add_argument("-p", "--pids", action="store_true", help="print only the pids")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to list them")
+    parser.add_format("how to list them")
     return parser
 
 
@@ -72,13 +70,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return the exit code."""
     args = make_parser().parse_args(argv)
     found = list(swift_processes(args.age))
-    if args.format == "json":
-        print(as_json(found))
-    elif args.pids:
-        for running in found:
-            print(running.pid)
-    elif found:
-        print("\n".join(process_table(found)))
+    lines = (str(each.pid) for each in found) if args.pids else process_table(found)
+    print_report(args, as_json(found), lines)
     return 0
 
 

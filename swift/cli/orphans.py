@@ -6,7 +6,6 @@ spec: cli-and-config.md §8.4
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import sys
@@ -14,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from swift.cli.oldies import WIDTH, as_json, process_table, swift_processes
-from swift.config.commandline import CommandLine
+from swift.config.commandline import CommandLine, print_report
 from swift.runtime.service.processes import RunningProcess, process
 from swift.runtime.service.services import RUN_DIR
 
@@ -60,20 +59,19 @@ def signal_number(text: str) -> int | None:
         return None
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandLine:
     """Return the command line."""
     parser = CommandLine(
         prog="swift-orphans",
         description="List, and perhaps end, processes of this software that no pid file names.",
         epilog="example: swift-orphans -a 2 -k TERM",
     )
-    parser.add_argument(
-        "-a", "--age", type=int, default=24, metavar="HOURS", help="at least so old (default: %(default)s)"
-    )
-    parser.add_argument("-k", "--kill", default="", metavar="SIGNAL", help="send them this signal")
-    parser.add_argument("-w", "--wide", action="store_true", help=f"do not cut lines at {WIDTH} characters")
-    parser.add_argument("-r", "--run-dir", default=RUN_DIR, help="directory of the pid files (%(default)s)")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to list them")
+    add = parser.add_argument
+    add("-a", "--age", type=int, default=24, metavar="HOURS", help="at least so old (default: %(default)s)")
+    add("-k", "--kill", default="", metavar="SIGNAL", help="send them this signal")
+    add("-w", "--wide", action="store_true", help=f"do not cut lines at {WIDTH} characters")
+    add("-r", "--run-dir", default=RUN_DIR, help="directory of the pid files (%(default)s)")
+    parser.add_format("how to list them")
     return parser
 
 
@@ -81,10 +79,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return the exit code."""
     args = make_parser().parse_args(argv)
     found = list(find_orphans(swift_processes(args.age), known_pids(args.run_dir)))
-    if args.format == "json":
-        print(as_json(found))
-    elif found:
-        print("\n".join(process_table(found, width=None if args.wide else WIDTH)))
+    lines = process_table(found, width=None if args.wide else WIDTH)
+    print_report(args, as_json(found), lines)
     if not args.kill or not found:
         return 0
     number = signal_number(args.kill)

@@ -16,9 +16,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from swift.base.errors import ConfigError, SwiftError
+from swift.base.errors import ConfigError
 from swift.base.extras import install_command
-from swift.config.commandline import CommandLine
+from swift.config.commandline import CommandLine, print_report, reports_errors
 from swift.plan import moves
 from swift.plan.assumptions import Assumptions, parse_number, parse_options, read_toml, with_values
 from swift.plan.capacity import plan_sizes
@@ -140,10 +140,8 @@ def _print_result(
     args: argparse.Namespace, text: str, content: dict[str, object], assumed: Sequence[str]
 ) -> None:
     """Print the simulated scenario, for people or programs."""
-    if args.format == "json":
-        print(json.dumps({**content, "assumed": assumed}, indent=1))
-    else:
-        print(text + "\n\nassumed\n  " + "\n  ".join(assumed))
+    lines = [text, "\nassumed", *(f"  {each}" for each in assumed)]
+    print_report(args, {**content, "assumed": assumed}, lines, indent=1)
 
 
 def _simulate_striping(args: argparse.Namespace) -> None:
@@ -176,10 +174,7 @@ def _simulate_overload(args: argparse.Namespace) -> None:
 
     setting = overload.parse_setting(args.overload, args.seed or 0)
     found = overload.simulate_overload(setting)
-    content: dict[str, object] = {
-        "setting": asdict(setting),
-        "outcomes": [asdict(each) for each in found],
-    }
+    content: dict[str, object] = {"setting": asdict(setting), "outcomes": [asdict(each) for each in found]}
     _print_result(args, overload.overload_text(found, setting), content, overload.ASSUMED)
     if args.plot:
         lines: dict[str, list[tuple[float, float]]] = {}
@@ -377,50 +372,51 @@ def _scale(args: argparse.Namespace) -> None:
             grow(best.choice, workload, objects, nodes, seconds=seconds, seed=seed, costs=costs)
             for nodes in args.nodes
         ]
-    if args.format == "json":
-        print(json.dumps([{**asdict(each), "bottleneck": each.found.bottleneck} for each in steps], indent=1))
-        return
+    facts = [{**asdict(each), "bottleneck": each.found.bottleneck} for each in steps]
     rows = [["cluster", "cost", "requests/s", "p50", "p99", "busiest first"]]
     for each in steps:
         latency = [f"{1000 * each.found.p50_s:.3g} ms", f"{1000 * each.found.p99_s:.3g} ms"]
         order = sorted(each.found.busy.items(), key=lambda item: -item[1])[:3]
         busy = ", ".join(f"{name} {100 * share:.0f} %" for name, share in order)
         rows.append([each.choice.name, f"{each.choice.cost:.2f}", f"{each.found.rate:,.0f}", *latency, busy])
-    print(format_table(rows))
+    lines = [format_table(rows)]
     if target is not None:
         last = steps[-1].found
         met = "is met" if last.rate >= target else "is not met: growing does not help any more"
-        print(f"\n{target:g} requests/s {met}; what becomes the bottleneck first: {last.bottleneck}")
+        lines.append(f"\n{target:g} requests/s {met}; what becomes the bottleneck first: {last.bottleneck}")
+    print_report(args, facts, lines, indent=1)
 
 
 def _add_capacity(commands: argparse._SubParsersAction[CommandLine]) -> None:
     parser = commands.add_parser("capacity", help="drives, partitions, metadata, databases, upkeep and loss")
     parser.set_defaults(run=_capacity)
-    parser.add_argument("--objects", action="append", default=[], help="number of objects, such as 1e9")
-    parser.add_argument("--policy", action="append", help="3 (replicas) or 8+4 (fragments); repeatable")
-    parser.add_argument("--assume", metavar="FILE", help="TOML file of assumptions")
-    parser.add_argument("--set", action="append", default=[], metavar="NAME=NUMBER", help="one assumption")
-    parser.add_argument("--no-check", action="store_true", help="do not simulate the Markov chain")
-    parser.add_argument("--seed", type=int, default=0, help="of the simulated losses")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to report")
+    add = parser.add_argument
+    add("--objects", action="append", default=[], help="number of objects, such as 1e9")
+    add("--policy", action="append", help="3 (replicas) or 8+4 (fragments); repeatable")
+    add("--assume", metavar="FILE", help="TOML file of assumptions")
+    add("--set", action="append", default=[], metavar="NAME=NUMBER", help="one assumption")
+    add("--no-check", action="store_true", help="do not simulate the Markov chain")
+    add("--seed", type=int, default=0, help="of the simulated losses")
+    parser.add_format()
 
 
 def _add_rings(commands: argparse._SubParsersAction[CommandLine]) -> None:
     parser = commands.add_parser("rings", help="what a change of devices moves, how long it takes, the risk")
     parser.set_defaults(run=_rings)
-    parser.add_argument("ring", help="a builder file or a ring file; it is only read")
+    add = parser.add_argument
+    add("ring", help="a builder file or a ring file; it is only read")
     change = parser.add_mutually_exclusive_group(required=True)
     change.add_argument("--lose-zone", metavar="ZONE", help="2 or r1z2")
     change.add_argument("--add-zone-like", metavar="ZONE", help="a new zone with the devices of this one")
     change.add_argument("--lose-device", metavar="ID", type=int, help="a device by its id")
     change.add_argument("--add-device", metavar="DEVICE=WEIGHT", help="such as r1z2-10.0.0.1:6200/sdb=100")
     change.add_argument("--weight", metavar="ID=WEIGHT", help="another weight of a device")
-    parser.add_argument("--stored-tb", default="100", help="terabytes on all devices, copies counted")
-    parser.add_argument("--rate-mb", default="20", help="megabytes a second into a device")
-    parser.add_argument("--policy", help="3 or 8+4; the replicas of the ring by default")
-    parser.add_argument("--failures", default="0.02", help="share of the drives that fail in a year")
-    parser.add_argument("--seed", type=int, default=0, help="of the rebalances")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to report")
+    add("--stored-tb", default="100", help="terabytes on all devices, copies counted")
+    add("--rate-mb", default="20", help="megabytes a second into a device")
+    add("--policy", help="3 or 8+4; the replicas of the ring by default")
+    add("--failures", default="0.02", help="share of the drives that fail in a year")
+    add("--seed", type=int, default=0, help="of the rebalances")
+    parser.add_format()
 
 
 def _add_simulate(commands: argparse._SubParsersAction[CommandLine]) -> None:
@@ -439,28 +435,30 @@ def _add_simulate(commands: argparse._SubParsersAction[CommandLine]) -> None:
         metavar="NAME=NUMBER",
         help="loads=50,100,150 (%%) with and without admission; an unknown name lists all",
     )
-    parser.add_argument("--profile", metavar="FILE", help="cores and cpu_ns of --striping, as measured")
-    parser.add_argument("--seed", type=int, help="a run can be repeated with it")
-    parser.add_argument("--plot", metavar="FILE", help="write a plot: FILE.svg or FILE.png")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to report")
+    add = parser.add_argument
+    add("--profile", metavar="FILE", help="cores and cpu_ns of --striping, as measured")
+    add("--seed", type=int, help="a run can be repeated with it")
+    add("--plot", metavar="FILE", help="write a plot: FILE.svg or FILE.png")
+    parser.add_format()
 
 
 def _add_search(commands: argparse._SubParsersAction[CommandLine]) -> None:
     parser = commands.add_parser("search", help="the hardware and settings that do most for their cost")
     parser.set_defaults(run=_search)
     _add_search_options(parser)
-    parser.add_argument("--top", type=int, default=10, help="how many of the best to show")
-    parser.add_argument("--plot", metavar="FILE", help="write the Pareto front: FILE.svg or FILE.png")
-    parser.add_argument(
+    add = parser.add_argument
+    add("--top", type=int, default=10, help="how many of the best to show")
+    add("--plot", metavar="FILE", help="write the Pareto front: FILE.svg or FILE.png")
+    add(
         "--measure",
         type=int,
         default=0,
         metavar="N",
         help="run the N best on emulated machines, by swift-load (root, XFS tools, cgroups)",
     )
-    parser.add_argument("--run-seconds", default="30", help="of each of these, at least (30)")
-    parser.add_argument("--root", metavar="DIRECTORY", help="where clusters are made and removed again")
-    parser.add_argument("--port", default="29000", help="the first of some hundred free ports (29000)")
+    add("--run-seconds", default="30", help="of each of these, at least (30)")
+    add("--root", metavar="DIRECTORY", help="where clusters are made and removed again")
+    add("--port", default="29000", help="the first of some hundred free ports (29000)")
 
 
 def _add_scale(commands: argparse._SubParsersAction[CommandLine]) -> None:
@@ -476,35 +474,33 @@ def _add_scale(commands: argparse._SubParsersAction[CommandLine]) -> None:
 def _add_calibrate(commands: argparse._SubParsersAction[CommandLine]) -> None:
     parser = commands.add_parser("calibrate", help="measure what requests cost here, and check predictions")
     parser.set_defaults(run=_calibrate)
-    parser.add_argument(
-        "--check", metavar="PROFILE", help="run four other clusters and set them beside what it predicts"
-    )
-    parser.add_argument("--json", metavar="FILE", help="write the profile, or the checks, here")
-    parser.add_argument("--seconds", default="10", help="of each run (10)")
-    parser.add_argument("--clients", default="4", help="clients at a time (4)")
-    parser.add_argument("--small-bytes", default="4096", help="size of small objects (4096)")
-    parser.add_argument("--large-bytes", default="4194304", help="size of large ones (4194304)")
-    parser.add_argument("--auth", metavar="URL", help="of a cluster on this machine, instead of making one")
-    parser.add_argument("--user", default="test:tester", help="of --auth (test:tester)")
-    parser.add_argument("--key", default="testing", help="of --auth (testing)")
-    parser.add_argument(
-        "--policy", action="append", default=[], metavar="NAME=SHAPE", help="of --auth: gold=3, ec=4+2"
-    )
-    parser.add_argument("--root", metavar="DIRECTORY", help="where clusters are made and removed again")
-    parser.add_argument("--port", default="29000", help="the first of a hundred free ports (29000)")
+    add = parser.add_argument
+    add("--check", metavar="PROFILE", help="run four other clusters and set them beside what it predicts")
+    add("--json", metavar="FILE", help="write the profile, or the checks, here")
+    add("--seconds", default="10", help="of each run (10)")
+    add("--clients", default="4", help="clients at a time (4)")
+    add("--small-bytes", default="4096", help="size of small objects (4096)")
+    add("--large-bytes", default="4194304", help="size of large ones (4194304)")
+    add("--auth", metavar="URL", help="of a cluster on this machine, instead of making one")
+    add("--user", default="test:tester", help="of --auth (test:tester)")
+    add("--key", default="testing", help="of --auth (testing)")
+    add("--policy", action="append", default=[], metavar="NAME=SHAPE", help="of --auth: gold=3, ec=4+2")
+    add("--root", metavar="DIRECTORY", help="where clusters are made and removed again")
+    add("--port", default="29000", help="the first of a hundred free ports (29000)")
 
 
-def _add_search_options(parser: argparse.ArgumentParser) -> None:
+def _add_search_options(parser: CommandLine) -> None:
     names = ("small-upload", "large-upload", "small-download", "large-download")
-    parser.add_argument("--catalogue", metavar="FILE", help="TOML file; that of 2012 by default")
-    parser.add_argument("--workload", choices=names, required=True, help="workload of the cluster")
-    parser.add_argument("--profile", metavar="FILE", help="what requests cost, as calibrate measured it")
-    parser.add_argument("--seconds", default="2", help="simulated seconds of each choice, at least")
-    parser.add_argument("--seed", type=int, default=0, help="a run can be repeated with it")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to report")
+    add = parser.add_argument
+    add("--catalogue", metavar="FILE", help="TOML file; that of 2012 by default")
+    add("--workload", choices=names, required=True, help="workload of the cluster")
+    add("--profile", metavar="FILE", help="what requests cost, as calibrate measured it")
+    add("--seconds", default="2", help="simulated seconds of each choice, at least")
+    add("--seed", type=int, default=0, help="a run can be repeated with it")
+    parser.add_format()
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandLine:
     """Return the command line."""
     parser = CommandLine(
         prog="swift-plan",
@@ -532,6 +528,7 @@ EXAMPLES = """examples:
 _ADDERS = (_add_capacity, _add_rings, _add_simulate, _add_search, _add_scale, _add_calibrate)
 
 
+@reports_errors("swift-plan")
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return the exit code."""
     args = make_parser().parse_args(argv)
@@ -542,16 +539,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         extra = EXTRAS[str(error.name)]
         print(
-            f"swift-plan: {error.name} is missing; install it with: {install_command(extra)}",
-            file=sys.stderr,
+            f"swift-plan: {error.name} is missing; install it with: {install_command(extra)}", file=sys.stderr
         )
         return 1
     except KeyboardInterrupt:
         print("swift-plan: interrupted", file=sys.stderr)
         return INTERRUPTED
-    except (SwiftError, OSError) as error:
-        print(f"swift-plan: {error}", file=sys.stderr)
-        return 1
     return 0
 
 

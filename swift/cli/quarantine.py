@@ -7,7 +7,6 @@ damage. Nothing there is served or replicated, and nothing but this command remo
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import shutil
@@ -21,7 +20,7 @@ from swift.base.clock import SystemClock
 from swift.base.documents import JsonObject
 from swift.base.errors import SwiftError
 from swift.compose import Cluster, cluster_of
-from swift.config.commandline import CommandLine
+from swift.config.commandline import CommandLine, print_report, reports_errors
 from swift.config.common import ServerSettings, StorageSettings
 from swift.config.files import read_section
 from swift.container.broker import DIALECT as CONTAINER
@@ -359,21 +358,22 @@ class Quarantine:
         return f"Quarantine({self.devices!r})"
 
 
-def add_node_options(parser: argparse.ArgumentParser) -> None:
+def add_node_options(parser: CommandLine) -> None:
     """Add the options that ``quarantine_of`` needs, and the format of the report."""
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "-c",
         "--config",
         default=CONFIG,
         help="configuration of the object server: devices, user and cache tier of the node (%(default)s)",
     )
-    parser.add_argument("--devices", default="", metavar="DIR", help="directory of the devices instead")
-    parser.add_argument("-d", "--swift-dir", default="", help="directory of swift.conf and the rings instead")
-    parser.add_argument("--user", default="", help="work as this user instead when started as root")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to report")
+    add("--devices", default="", metavar="DIR", help="directory of the devices instead")
+    add("-d", "--swift-dir", default="", help="directory of swift.conf and the rings instead")
+    add("--user", default="", help="work as this user instead when started as root")
+    parser.add_format()
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandLine:
     """Return the command line."""
     parser = CommandLine(
         prog=NAME,
@@ -387,30 +387,18 @@ def make_parser() -> argparse.ArgumentParser:
     )
     add_node_options(parser)
     commands = parser.add_subparsers(dest="command", metavar="list|why|restore|purge|add", required=True)
-    listing = commands.add_parser(
-        "list",
-        help="show what is in the quarantine, and why",
-        epilog="example: swift-quarantine list --device sdb1",
-    )
-    why = commands.add_parser(
-        "why",
-        help="show one entry and read it again: is it damaged still?",
-        epilog="example: swift-quarantine why PATH",
-    )
-    restore = commands.add_parser(
-        "restore",
-        help="read entries and move the sound ones to their place",
-        epilog="example: swift-quarantine restore --device sdb1",
-    )
-    purge = commands.add_parser(
-        "purge",
-        help="remove entries for good",
-        epilog="example: swift-quarantine purge --older-than 30 --yes",
-    )
-    add = commands.add_parser(
-        "add",
-        help="move a hash directory away, so that replication makes it anew",
-        epilog="example: swift-quarantine add /srv/node/sdb1/objects/7/abc/HASH",
+    listing, why, restore, purge, add = (
+        commands.add_parser(name, help=text, epilog=f"example: {NAME} {name} {example}")
+        for name, text, example in (
+            ("list", "show what is in the quarantine, and why", "--device sdb1"),
+            ("why", "show one entry and read it again: is it damaged still?", "PATH"),
+            ("restore", "read entries and move the sound ones to their place", "--device sdb1"),
+            ("purge", "remove entries for good", "--older-than 30 --yes"),
+            (
+                *("add", "move a hash directory away, so that replication makes it anew"),
+                "/srv/node/sdb1/objects/7/abc/HASH",
+            ),
+        )
     )
     for each in (listing, purge):
         each.add_argument("--device", action="append", default=[], help="only of this device; repeatable")
@@ -434,22 +422,16 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
+@reports_errors(NAME, QuarantineRefused, IndexFailed)
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return 1 when something was refused."""
     args = make_parser().parse_args(argv)
+    quarantine = quarantine_of(args)
     try:
-        quarantine = quarantine_of(args)
-        try:
-            results = list(_COMMANDS[args.command](quarantine, args))
-        finally:
-            quarantine.close()
-    except (QuarantineRefused, SwiftError, IndexFailed, OSError) as error:
-        print(f"{NAME}: {error}", file=sys.stderr)
-        return 1
-    if args.format == "json":
-        print(json.dumps([facts for facts, _line in results], indent=2))
-    elif results:
-        print("\n".join(line for _facts, line in results))
+        results = list(_COMMANDS[args.command](quarantine, args))
+    finally:
+        quarantine.close()
+    print_report(args, [facts for facts, _line in results], (line for _facts, line in results))
     return 1 if any(facts.get("error") for facts, _line in results) else 0
 
 

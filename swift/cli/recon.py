@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import argparse
 import glob
-import json
 import os
 import sys
 from collections.abc import Sequence
 
 from swift.base.digits import is_digits
-from swift.base.errors import SwiftError
 from swift.base.nearest import nearest
 from swift.compose import cluster_of
-from swift.config.commandline import CommandLine
+from swift.config.commandline import CommandLine, print_report, reports_errors
 from swift.operations.recon.checks import CHECKS, CheckContext
 from swift.operations.recon.client import Host, ReconClient, unique_hosts
 from swift.operations.recon.report import RULE, ReconReport
@@ -32,7 +30,7 @@ class WrongArguments(Exception):
     """Invalid arguments; the text has the reason."""
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandLine:
     """Return the command line."""
     parser = CommandLine(
         prog="swift-recon",
@@ -79,7 +77,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     add("--swiftdir", default=SWIFT_DIR, help="directory of the rings (default: %(default)s)")
     add("-p", "--policy", default="", help="only object servers of this policy, by name or index")
-    add("--format", choices=("text", "json"), default="text", help="how to report")
+    parser.add_format()
     return parser
 
 
@@ -141,6 +139,7 @@ def check_server_type(
         report.print_rule()
 
 
+@reports_errors("swift-recon")
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return 0 when the servers were asked, whatever they said."""
     parser = make_parser()
@@ -170,11 +169,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(error)
         parser.print_help()
         return 1
-    except (SwiftError, OSError) as error:
-        print(f"swift-recon: {error}", file=sys.stderr)
-        return 1
-    if not is_text:
-        print(json.dumps(facts, indent=2))
+    print_report(args, facts)
     return 0
 
 

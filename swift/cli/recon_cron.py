@@ -5,15 +5,14 @@ spec: cli-and-config.md §9
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import time
 from collections.abc import Sequence
 
-from swift.base.errors import ConfigError, DeviceUnavailable, LockTimeout, SwiftError
+from swift.base.errors import ConfigError, DeviceUnavailable, LockTimeout
 from swift.compose import daemon_context
-from swift.config.commandline import CommandLine
+from swift.config.commandline import CommandLine, reports_errors
 from swift.config.common import StorageSettings
 from swift.config.files import parser_of, read_section
 from swift.obj.settings import ObjectSettings
@@ -81,7 +80,7 @@ def _become_owner_of(cache: str, lock: str) -> None:
     become_owner([cache])
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandLine:
     """Return the command line."""
     parser = CommandLine(
         prog="swift-recon-cron",
@@ -92,6 +91,7 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
+@reports_errors("swift-recon-cron")
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return the exit code."""
     args = make_parser().parse_args(argv)
@@ -102,9 +102,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         run(args.config)
     except LockTimeout:
         print("swift-recon-cron: another one is at work", file=sys.stderr)
-        return 1
-    except (SwiftError, OSError) as error:
-        print(f"swift-recon-cron: {error}", file=sys.stderr)
         return 1
     return 0
 

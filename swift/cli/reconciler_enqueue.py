@@ -11,14 +11,13 @@ import sys
 from collections.abc import Sequence
 
 from swift.base.entity import BadPath, EntityPath, quote_path, split_path
-from swift.base.errors import SwiftError
 from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.cluster.direct import DirectClient, NodeTimeouts, has_majority
 from swift.cluster.exchange import HttpTransport
 from swift.cluster.pool import ConnectionPool
 from swift.cluster.rings import Rings
 from swift.compose import Cluster, cluster_of
-from swift.config.commandline import CommandLine
+from swift.config.commandline import CommandLine, reports_errors
 from swift.container.misplaced import QUEUE_ACCOUNT, entry
 from swift.container.rows import ObjectRow
 from swift.http import fields
@@ -56,21 +55,20 @@ def enqueue(
     return container
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandLine:
     """Return the command line."""
     parser = CommandLine(
         prog="swift-reconciler-enqueue",
         description="Have the container reconciler look at an object that lies in a wrong policy.",
         epilog="example: swift-reconciler-enqueue 1 /AUTH_test/photos/cat.jpg 1795228430.52472",
     )
-    parser.add_argument("policy_index", nargs="?", help="the policy in which the object is stored")
-    parser.add_argument("path", nargs="?", help="/account/container/object")
-    parser.add_argument("timestamp", nargs="?", help="of its data file or tombstone")
-    parser.add_argument(
-        "-X", "--op", choices=("PUT", "DELETE"), default="PUT", help="what was done (%(default)s)"
-    )
-    parser.add_argument("-f", "--force", action="store_true", help="enqueue again what was enqueued before")
-    parser.add_argument("-d", "--swift-dir", default=SWIFT_DIR, help="directory of the rings (%(default)s)")
+    add = parser.add_argument
+    add("policy_index", nargs="?", help="the policy in which the object is stored")
+    add("path", nargs="?", help="/account/container/object")
+    add("timestamp", nargs="?", help="of its data file or tombstone")
+    add("-X", "--op", choices=("PUT", "DELETE"), default="PUT", help="what was done (%(default)s)")
+    add("-f", "--force", action="store_true", help="enqueue again what was enqueued before")
+    add("-d", "--swift-dir", default=SWIFT_DIR, help="directory of the rings (%(default)s)")
     return parser
 
 
@@ -91,6 +89,7 @@ def _row(args: argparse.Namespace, cluster: Cluster) -> tuple[ObjectRow, EntityP
     return row, EntityPath(str(account), container, obj)
 
 
+@reports_errors("swift-reconciler-enqueue")
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return the exit code."""
     parser = make_parser()
@@ -108,9 +107,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(enqueue(cluster, rings, client, row, path, force=args.force))
     except CannotEnqueue as error:
         print(f"ERROR: {error}", file=sys.stderr)
-        return 1
-    except (SwiftError, OSError) as error:
-        print(f"swift-reconciler-enqueue: {error}", file=sys.stderr)
         return 1
     return 0
 

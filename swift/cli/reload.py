@@ -50,7 +50,7 @@ def find_master(pid: int) -> RunningProcess:
     return running
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandLine:
     """Return the command line."""
     parser = CommandLine(
         prog="swift-reload",

@@ -7,7 +7,6 @@ spec: ring.md §11
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import sys
@@ -40,7 +39,7 @@ _HELP = ("-h", "--help")
 _WITHOUT_BUILDER = ("create", "write_builder", "version")
 _KEEP_RING_NAME = ("write_builder", "version")
 
-COMMANDS: dict[str, Callable[[BuilderSession, Sequence[str]], int]] = {
+COMMANDS: dict[str, Callable[[BuilderSession, Sequence[str]], int | None]] = {
     "add": devices.add,
     "cancel_increase_partition_power": settings.cancel_increase_partition_power,
     "create": settings.create,
@@ -68,7 +67,7 @@ COMMANDS: dict[str, Callable[[BuilderSession, Sequence[str]], int]] = {
 assert set(COMMANDS) == set(USAGES), "every subcommand explains itself"
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandLine:
     """Return the command as the man page describes it; every subcommand reads its own words."""
     parser = CommandLine(
         prog="swift-ring-builder",
@@ -77,9 +76,10 @@ def make_parser() -> argparse.ArgumentParser:
         epilog=everything(),
         add_help=False,
     )
-    parser.add_argument("--version", action="store_true", help="print the version and exit")
-    parser.add_argument("--dry-run", action="store_true", help="do everything, write nothing")
-    parser.add_argument("--format", choices=("text", "json"), help="how to report")
+    add = parser.add_argument
+    add("--version", action="store_true", help="print the version and exit")
+    add("--dry-run", action="store_true", help="do everything, write nothing")
+    add("--format", choices=("text", "json"), help="how to report")
     return parser
 
 
@@ -126,13 +126,13 @@ def _lock(program: str, builder_path: str, *, dry_run: bool):  # type: ignore[no
             inherit_owner(lock)
             yield
     except LockTimeout:
-        raise EndSubcommand(EXIT_ERROR, "Ring/builder dir currently locked.")
+        raise EndSubcommand("Ring/builder dir currently locked.")
 
 
 def _run(session: BuilderSession, name: str, argv: Sequence[str]) -> int:
     if name and name not in COMMANDS:
         _load(session, name)
-        raise EndSubcommand(EXIT_ERROR, f"Unknown command: {name}{nearest(name, COMMANDS)}")
+        raise EndSubcommand(f"Unknown command: {name}{nearest(name, COMMANDS)}")
     if any(word in _HELP for word in argv) and name:
         print(USAGES[name].render(name))
         return EXIT_SUCCESS
@@ -140,7 +140,7 @@ def _run(session: BuilderSession, name: str, argv: Sequence[str]) -> int:
         session.say(f"Note: using {session.builder_path} instead of {session.given_path} as builder file")
     _load(session, name)
     try:
-        return COMMANDS[name](session, argv) if name else settings.show(session, argv)
+        return (COMMANDS[name] if name else settings.show)(session, argv) or EXIT_SUCCESS
     except WrongUsage as problem:
         print(USAGES[name].render(name))
         if str(problem):
@@ -159,17 +159,15 @@ def _load(session: BuilderSession, name: str) -> None:
             else ""
         )
         reason = "" if hint else f": {error.reason}"
-        raise EndSubcommand(EXIT_ERROR, f"Ring Builder file is invalid: {session.builder_path}{hint}{reason}")
+        raise EndSubcommand(f"Ring Builder file is invalid: {session.builder_path}{hint}{reason}")
     except FileNotFoundError:
         if name not in _WITHOUT_BUILDER:
-            raise EndSubcommand(EXIT_ERROR, f"Ring Builder file does not exist: {session.builder_path}")
+            raise EndSubcommand(f"Ring Builder file does not exist: {session.builder_path}")
     except PermissionError:
         if name not in _WITHOUT_BUILDER:
-            raise EndSubcommand(EXIT_ERROR, f"Ring Builder file can not be accessed: {session.builder_path}")
+            raise EndSubcommand(f"Ring Builder file can not be accessed: {session.builder_path}")
     except OSError as error:
-        raise EndSubcommand(
-            EXIT_ERROR, f"Problem occurred while reading builder file: {session.builder_path}. {error}"
-        )
+        raise EndSubcommand(f"Problem occurred while reading builder file: {session.builder_path}. {error}")
 
 
 def _is_composite(path: str) -> bool:

@@ -6,7 +6,6 @@ improves. Nothing is written unless a scenario says ``save``. spec: ring.md §13
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import sys
@@ -201,7 +200,7 @@ class _Parser(CommandLine):
         self.exit(1, f"{self.prog}: error: {message}\n")
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandLine:
     """Return the command line."""
     parser = _Parser(
         prog="swift-ring-builder-analyzer",
@@ -210,7 +209,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("scenario_path", help="the scenario, a JSON file")
     parser.add_argument("--check", "-c", action="store_true", help="only check the scenario")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to report")
+    parser.add_format()
     return parser
 
 

@@ -6,7 +6,6 @@ writes the composite file and the ring, in that order only after both are ready.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
@@ -30,7 +29,7 @@ class _Parser(CommandLine):
         self.exit(_EXIT_ERROR, f"{self.prog}: error: {message}\n")
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandLine:
     """Return the command line."""
     parser = _Parser(
         prog="swift-ring-composer",
@@ -45,7 +44,7 @@ def make_parser() -> argparse.ArgumentParser:
         help="show what the ring was made of",
         epilog="Example: swift-ring-composer object.composite show",
     )
-    show.add_argument("--format", choices=("text", "json"), default="text", help="both are JSON")
+    show.add_format("both are JSON")
     make = commands.add_parser(
         "compose",
         help="make the ring",

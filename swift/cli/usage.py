@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from swift.base.errors import ConfigError, SwiftError
 from swift.compose import daemon_context
-from swift.config.commandline import CommandLine
+from swift.config.commandline import CommandLine, ProgressLine
 from swift.config.files import read_section
 from swift.operations.usage import (
     FirstPrimaries,
@@ -35,39 +35,7 @@ PROGRESS_S = 0.5
 WRITERS = {"csv": write_csv, "json": write_json}
 
 
-class ProgressLine:
-    """One line on a terminal that shows how far the work is; empty where there is no terminal."""
-
-    def __init__(self, *, shown: bool):
-        self._shown = shown
-        self._next_s = 0.0
-        self._width = 0
-
-    def show(self, text: str) -> None:
-        """Replace the line, not too often."""
-        now_s = time.monotonic()
-        if self._shown and now_s >= self._next_s:
-            self._next_s = now_s + PROGRESS_S
-            self._write(text)
-
-    def warn(self, text: str) -> None:
-        """Print a line of its own."""
-        self.clear()
-        print(f"{NAME}: {text}", file=sys.stderr)
-
-    def clear(self) -> None:
-        """Remove the line."""
-        if self._width:
-            self._write("")
-            sys.stderr.write("\r")
-
-    def _write(self, text: str) -> None:
-        sys.stderr.write(f"\r{text:<{self._width}}")
-        sys.stderr.flush()
-        self._width = len(text)
-
-
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandLine:
     """Return the command line."""
     parser = CommandLine(
         prog=NAME,
@@ -79,24 +47,19 @@ def make_parser() -> argparse.ArgumentParser:
         epilog="examples:\n  swift-usage > usage.csv\n"
         "  swift-usage --containers --prefix AUTH_ --format json > usage.json",
     )
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "config",
         nargs="?",
         default=f"{SWIFT_DIR}/account-server.conf",
         help="configuration of the account server (%(default)s)",
     )
-    parser.add_argument("--containers", action="store_true", help="print a row for each container")
-    parser.add_argument(
-        "--account", action="append", default=[], metavar="NAME", help="only this account; may be repeated"
-    )
-    parser.add_argument("--prefix", default="", help="only accounts whose names begin with this")
-    parser.add_argument(
-        "--deleted", action="store_true", help="also accounts that are deleted and not reclaimed yet"
-    )
-    parser.add_argument(
-        "--all-replicas", action="store_true", help="every database on this node, also copies and handoffs"
-    )
-    parser.add_argument(
+    add("--containers", action="store_true", help="print a row for each container")
+    add("--account", action="append", default=[], metavar="NAME", help="only this account; may be repeated")
+    add("--prefix", default="", help="only accounts whose names begin with this")
+    add("--deleted", action="store_true", help="also accounts that are deleted and not reclaimed yet")
+    add("--all-replicas", action="store_true", help="every database on this node, also copies and handoffs")
+    add(
         "--away",
         action="append",
         default=[],
@@ -104,7 +67,7 @@ def make_parser() -> argparse.ArgumentParser:
         help="leave out this device of the account ring: the next primary counts its accounts; "
         "name the same on all nodes",
     )
-    parser.add_argument("--format", choices=tuple(WRITERS), default="csv", help="how to print (%(default)s)")
+    add("--format", choices=tuple(WRITERS), default="csv", help="how to print (%(default)s)")
     return parser
 
 
@@ -121,10 +84,15 @@ def _reader(args: argparse.Namespace, query: UsageQuery, line: ProgressLine) -> 
         )
     primaries = FirstPrimaries(view, own, parse_away(view, args.away))
     devices = context.devices
+
+    def warn(text: str) -> None:
+        line.clear()
+        print(f"{NAME}: {text}", file=sys.stderr)
+
     # Pending rows are merged as a server does it: as the user of the databases.
     become_owner(f"{devices.root}/{name}/accounts" for name in devices.names())
     return UsageReader(
-        devices, primaries, context.hasher, context.policies, query, warn=line.warn, progress=line.show
+        devices, primaries, context.hasher, context.policies, query, warn=warn, progress=line.show
     )
 
 
@@ -132,7 +100,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return the exit code."""
     args = make_parser().parse_args(argv)
     query = UsageQuery(args.account, args.prefix, args.containers, args.deleted, args.all_replicas)
-    line = ProgressLine(shown=sys.stderr.isatty())
+    line = ProgressLine(sys.stderr, every_s=PROGRESS_S)
     stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     try:
         reader = _reader(args, query, line)

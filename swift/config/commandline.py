@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
-from collections.abc import Iterable
-from typing import NoReturn
+import sys
+import time
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import NoReturn, ParamSpec, TextIO
 
 from swift import DISTRIBUTION, __version__
+from swift.base.errors import SwiftError
 from swift.base.nearest import nearest
 
 _UNKNOWN = re.compile(r"unrecognized arguments: ([^\s=]+)")
 _CHOICE = re.compile(r".*: invalid choice: '(.*?)' \(choose from (.*)\)")
+_Args = ParamSpec("_Args")
 #: The text of ``--version`` after the name of the command.
 VERSION = f"{DISTRIBUTION} {__version__}"
 
@@ -67,3 +73,78 @@ class CommandLine(argparse.ArgumentParser):
         for word in words:
             if word not in known:
                 super().error(f"{word} is none of {', '.join(known)}{nearest(word, known)}")
+
+    def add_format(self, help: str = "how to report") -> None:
+        """Add the option ``--format``: ``text``, the default, or ``json``."""
+        self.add_argument("--format", choices=("text", "json"), default="text", help=help)
+
+
+class ProgressLine:
+    """One line of a terminal that shows how far the work is; silent where ``out`` is no terminal.
+
+    Threads may share it. ``every_s`` is the least time between two texts.
+    """
+
+    def __init__(self, out: TextIO, *, every_s: float = 0.0, clock: Callable[[], float] = time.monotonic):
+        self._out = out
+        self._every_s = every_s
+        self._clock = clock
+        self._next_s = 0.0
+
+    def show(self, text: str) -> None:
+        """Replace the line, not too often."""
+        now_s = self._clock()
+        if now_s >= self._next_s:
+            self._next_s = now_s + self._every_s
+            self._write(text)
+
+    def clear(self) -> None:
+        """Remove the line."""
+        self._write("")
+
+    def _write(self, text: str) -> None:
+        if self._out.isatty():
+            self._out.write(f"\r\x1b[K{text}")
+            self._out.flush()
+
+
+def print_report(
+    args: argparse.Namespace, facts: object, lines: Iterable[str] = (), *, indent: int | None = 2
+) -> None:
+    """Print ``facts`` as JSON if ``--format json`` was given, else the lines."""
+    if args.format == "json":
+        print(json.dumps(facts, indent=indent))
+        return
+    for line in lines:
+        print(line)
+
+
+def reports_errors(
+    name: str,
+    *others: type[Exception],
+    code: int = 1,
+    describe: Callable[[Exception], str] = str,
+    plain: tuple[type[Exception], ...] = (),
+) -> Callable[[Callable[_Args, int]], Callable[_Args, int]]:
+    """Return a decorator of ``main`` functions that prints expected errors and returns ``code`` for them.
+
+    Expected are ``SwiftError``, OSError and ``others``; ``name`` is that of the command. The text of
+    ``plain`` errors is a result: it is printed alone, on standard output, and the code is 1.
+    """
+    expected: tuple[type[Exception], ...] = (SwiftError, OSError, *others)
+
+    def decorate(main: Callable[_Args, int]) -> Callable[_Args, int]:
+        @wraps(main)
+        def run(*args: _Args.args, **kwargs: _Args.kwargs) -> int:
+            try:
+                return main(*args, **kwargs)
+            except plain as error:
+                print(error)
+                return 1
+            except expected as error:
+                print(f"{name}: {describe(error)}", file=sys.stderr)
+                return code
+
+        return run
+
+    return decorate

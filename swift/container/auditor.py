@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from swift.config.kinds import SECONDS, number
 from swift.config.schema import Settings, option
 from swift.container.broker import ContainerBroker
-from swift.container.reported import open_found
 from swift.container.schema import COUNTING
 from swift.db.verify import differences
 from swift.dbserver.auditor import AuditKind, DatabaseAuditor
@@ -55,7 +54,7 @@ def totals(connection: sqlite3.Connection) -> list[str]:
     return differences("policy", stored, counted)
 
 
-KIND = AuditKind("container", "containers", "object", open_found, _names, totals)
+KIND = AuditKind("container", "containers", "object", ContainerBroker.open_found, _names, totals)
 
 
 DAEMON = Daemon(

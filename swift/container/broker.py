@@ -30,10 +30,9 @@ from swift.container.schema import (
 from swift.container.shardtable import ShardQuery
 from swift.db import metadata as meta
 from swift.db import stat
-from swift.db.broker import Broker, Engine
+from swift.db.broker import Broker
 from swift.db.connection import DatabaseUnwritable
 from swift.db.database import Dialect
-from swift.db.files import DatabasePath
 from swift.db.listing import ListingQuery, PageRow, RowSource, page
 from swift.db.metadata import Metadata
 from swift.db.rowtable import LIVE
@@ -46,10 +45,7 @@ KEPT_WHEN_DELETED = frozenset(
 )
 
 #: Metadata keys of a shard's root; True for a quoted value.
-_ROOT_NAMES = (
-    (fields.SYSMETA_SHARD_QUOTED_ROOT.title(), True),
-    (fields.SYSMETA_SHARD_ROOT.title(), False),
-)
+_ROOT_NAMES = ((fields.SYSMETA_SHARD_QUOTED_ROOT.title(), True), (fields.SYSMETA_SHARD_ROOT.title(), False))
 
 NOT_FOUND = "not_found"
 UNSHARDED = "unsharded"
@@ -149,11 +145,20 @@ class ContainerBroker(Broker):
 
     dialect = DIALECT
 
-    def __init__(self, place: DatabasePath, engine: Engine, account: str, container: str):
-        super().__init__(place, engine)
-        self.account = account
-        self.container = container
-        self.own_name = f"{account}/{container}"
+    @property
+    def account(self) -> str:
+        """The name of the container's account."""
+        return self.names[0]
+
+    @property
+    def container(self) -> str:
+        """The container's name without its account."""
+        return self.names[1]
+
+    @property
+    def own_name(self) -> str:
+        """``account/container``."""
+        return "/".join(self.names)
 
     # --- creating and describing ------------------------------------------------------------------
 

@@ -160,12 +160,6 @@ def read_rows(
     return [(row[0], ObjectRow(*row[1:8])._replace(unknown=values_of(unknown, row[8:]))) for row in found]
 
 
-def items_since(connection: sqlite3.Connection, row_id: int, count: int) -> list[dict[str, object]]:
-    """Up to ``count`` rows after a ROWID, as ``merge_items`` messages carry them."""
-    keys = ("ROWID", *TABLE.columns, *TABLE.unknown_columns(connection))
-    return [dict(zip(keys, row, strict=True)) for row in TABLE.rows_since(connection, row_id, count)]
-
-
 _INSIDE = "name > :lower AND (:upper = '' OR name <= :upper)"
 #: Rows removed by one statement.
 _REMOVED_TOGETHER = 500

@@ -14,15 +14,14 @@ from swift.base.timestamp import Timestamp
 from swift.container import objecttable, shardtable
 from swift.container.broker import TABLE, ContainerBroker, ContainerFacts, set_policy
 from swift.container.policyconflict import PolicyClaim, wins
-from swift.container.rows import rows_of_mappings
+from swift.container.rows import ObjectRow, rows_of_mappings
 from swift.container.schema import KNOWN_TABLES
 from swift.container.shardtable import ShardQuery
 from swift.db import stat
 from swift.db.broker import Engine
 from swift.db.files import DatabasePath
 from swift.db.schema import max_row
-from swift.db.syncpoints import set_sync
-from swift.dbsync.protocol import RemoteState, row_ids
+from swift.dbsync.protocol import RemoteState
 from swift.dbsync.reclaim import ReclaimableRows
 from swift.dbsync.replica import Items, Replica
 
@@ -45,6 +44,7 @@ class ReclaimableContainerRows(ReclaimableRows):
     """See ``dbsync.reclaim``."""
 
     stat_table = TABLE
+    rows = objecttable.TABLE
 
     def __init__(self, broker: ContainerBroker):
         self._broker = broker
@@ -63,19 +63,6 @@ class ReclaimableContainerRows(ReclaimableRows):
             return False
         return _is_reported(info) and not objecttable.TABLE.has_unknown_states(connection)
 
-    def has_old_rows(self, connection: sqlite3.Connection, before: Timestamp) -> bool:
-        """See ``ReclaimableRows.has_old_rows``."""
-        found = connection.execute(
-            "SELECT 1 FROM object WHERE deleted = 1 AND created_at < ? LIMIT 1", (before.internal,)
-        )
-        return found.fetchone() is not None
-
-    def reclaim_rows(
-        self, connection: sqlite3.Connection, before: Timestamp, after_name: str, count: int
-    ) -> str | None:
-        """See ``ReclaimableRows.reclaim_rows``."""
-        return objecttable.TABLE.reclaim(connection, before.internal, after_name=after_name, count=count)
-
     def has_old_ranges(self, connection: sqlite3.Connection, before: Timestamp) -> bool:
         """See ``ReclaimableRows.has_old_ranges``."""
         return shardtable.has_old(connection, self._broker.own_name, before.internal)
@@ -90,16 +77,12 @@ class ContainerReplica(Replica):
 
     kind = "container"
     stat_table = TABLE
-    row_table = "object"
+    rows = objecttable.TABLE
     tables = KNOWN_TABLES
 
     def __init__(self, broker: ContainerBroker):
         super().__init__(broker, ReclaimableContainerRows(broker))
         self._container = broker
-
-    def names(self, connection: sqlite3.Connection) -> tuple[str, ...]:
-        """Account and container."""
-        return tuple(connection.execute(f"SELECT account, container FROM {TABLE}").fetchone())
 
     def _own_name(self, connection: sqlite3.Connection) -> str:
         return "/".join(self.names(connection))
@@ -115,7 +98,7 @@ class ContainerReplica(Replica):
             "db_state": info.db_state,
             "count": info.object_count,
             "metadata": row["metadata"] or "",
-            "max_row": max_row(connection, self.row_table),
+            "max_row": max_row(connection, self.rows.name),
             "shard_max_row": max_row(connection, "shard_range"),
         }
 
@@ -128,19 +111,9 @@ class ContainerReplica(Replica):
 
     # --- rows --------------------------------------------------------------------------------------
 
-    def items_since(self, connection: sqlite3.Connection, row_id: int, count: int) -> list[dict[str, object]]:
-        """See ``Replica.items_since``."""
-        return objecttable.items_since(connection, row_id, count)
-
-    def message_since(self, connection: sqlite3.Connection, row_id: int, count: int) -> tuple[str, int]:
-        """See ``Replica.message_since``."""
-        return objecttable.TABLE.message_since(connection, row_id, count)
-
-    def merge_items(self, connection: sqlite3.Connection, items: Items, source: str | None) -> None:
-        """See ``Replica.merge_items``."""
-        objecttable.merge_rows(connection, rows_of_mappings(items))
-        if items and source is not None:
-            set_sync(connection, source, row_ids(items)[-1], incoming=True)
+    def parse_rows(self, items: Items) -> list[ObjectRow]:
+        """See ``Replica.parse_rows``."""
+        return rows_of_mappings(items)
 
     # --- facts -------------------------------------------------------------------------------------
 
@@ -247,12 +220,4 @@ def replica_at(place: DatabasePath, engine: Engine) -> ContainerReplica:
 
     Call ``broker.refresh`` first.
     """
-    return ContainerReplica(ContainerBroker(place, engine, "", ""))
-
-
-def identify(replica: Replica, names: tuple[str, ...]) -> None:
-    """Tell the broker what the database said it is of."""
-    broker = replica.broker
-    assert isinstance(broker, ContainerBroker)
-    broker.account, broker.container = names
-    broker.own_name = "/".join(names)
+    return ContainerReplica(ContainerBroker(place, engine))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from swift.base.hashing import PathHasher
 from swift.container.broker import ContainerBroker
 from swift.container.misplaced import queue_misplaced
-from swift.container.replication import identify, replica_at
+from swift.container.replication import replica_at
 from swift.container.syncstore import keep_link
 from swift.dbsync.daemon import DatabaseReplicator
 from swift.dbsync.kind import ReplicatorKind
@@ -25,7 +25,7 @@ def _afterwards(replica: Replica, view: RingView, hasher: PathHasher, answers: S
     keep_link(broker, broker.info())
 
 
-KIND = ReplicatorKind("container", "containers", replica_at, identify, _afterwards)
+KIND = ReplicatorKind("container", "containers", replica_at, _afterwards)
 
 
 DAEMON = Daemon(

@@ -1,15 +1,10 @@
-"""Last report of a container to its account: the ``reported_*`` columns (spec: account-container.md §14).
-
-For daemons that meet databases on disk without knowing whose they are: ``open_found`` asks the file.
-"""
+"""Last report of a container to its account: the ``reported_*`` columns (spec: account-container.md §14)."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from swift.container.broker import DIALECT, TABLE, ContainerBroker, ContainerFacts, root_path
-from swift.db.broker import Engine
-from swift.db.files import DatabasePath
+from swift.container.broker import TABLE, ContainerBroker, ContainerFacts, root_path
 from swift.db.stat import as_timestamp
 
 
@@ -20,26 +15,6 @@ class ContainerReport(NamedTuple):
     delete_timestamp: str
     object_count: int
     bytes_used: int
-
-
-def open_found(place: DatabasePath, engine: Engine) -> ContainerBroker | None:
-    """Return the refreshed broker of a database on disk, None when there is none; close it.
-
-    Raises OSError and the errors of ``db.connection``.
-    """
-    broker = ContainerBroker(place, engine, "", "")
-    if not broker.refresh():
-        return None
-    try:
-        account, container = broker.read(
-            lambda connection: connection.execute(DIALECT.names).fetchone(), merged=False
-        )
-    except BaseException:
-        broker.close()
-        raise
-    broker.account, broker.container = account, container
-    broker.own_name = f"{account}/{container}"
-    return broker
 
 
 def report_of(broker: ContainerBroker, info: ContainerFacts) -> ContainerReport | None:

@@ -91,18 +91,8 @@ def row_of_mapping(values: object) -> ObjectRow:
     """Return a row from a JSON object (UPDATE, merge_items); raises ``InvalidValue``."""
     if type(values) is not dict and not isinstance(values, Mapping):
         raise InvalidValue("an object row must be an object")
-    return _checked(
-        values.get("name"),
-        values.get("created_at"),
-        values.get("size", 0),
-        values.get("content_type", ""),
-        values.get("etag", ""),
-        values.get("deleted", 0),
-        values.get("storage_policy_index", 0),
-        values.get("ctype_timestamp"),
-        values.get("meta_timestamp"),
-        unknown=unknown_values(values, _KNOWN_KEYS),
-    )
+    found = map(values.get, ObjectRow._fields, (None, None, 0, "", "", 0, 0, None, None))
+    return _checked(*found, unknown=unknown_values(values, _KNOWN_KEYS))
 
 
 def rows_of_mappings(items: Sequence[Any]) -> list[ObjectRow]:

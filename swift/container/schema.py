@@ -197,11 +197,7 @@ def _adopt_policies(connection: sqlite3.Connection, facts: SchemaFacts) -> None:
         connection.execute("ALTER TABLE object ADD COLUMN storage_policy_index INTEGER DEFAULT 0")
     run_statements(
         connection,
-        (
-            "DROP TRIGGER IF EXISTS object_insert",
-            "DROP TRIGGER IF EXISTS object_delete",
-            INFO_TABLE,
-        ),
+        ("DROP TRIGGER IF EXISTS object_insert", "DROP TRIGGER IF EXISTS object_delete", INFO_TABLE),
     )
     if not facts.has_table("policy_stat"):
         connection.execute(POLICY_STAT_TABLE)

@@ -90,13 +90,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         outbound: Outbound | None = None,
     ):
         self.settings = settings or ContainerSettings()
-        super().__init__(
-            context,
-            disk=disk,
-            space=space,
-            query_logging=self.settings.db_query_logging,
-            preallocate=self.settings.db_preallocation,
-        )
+        super().__init__(context, self.settings, disk=disk, space=space)
         self._realms = realms or Realms()
         self._outbound = outbound or Outbound()
         self._saved = _LEGACY_SAVED if self.settings.allow_versions else _SAVED

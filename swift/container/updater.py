@@ -8,10 +8,10 @@ peace for a while.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Unpack
 
 from swift.base.entity import EntityPath
 from swift.cluster.direct import DirectClient, has_majority, have_status
@@ -19,18 +19,16 @@ from swift.cluster.transport import BackendResponse, TransportError
 from swift.config.kinds import SECONDS, integer, number
 from swift.config.schema import Settings, option
 from swift.container.broker import ContainerBroker, ContainerFacts
-from swift.container.reported import ContainerReport, mark_reported, open_found, report_of
+from swift.container.reported import ContainerReport, mark_reported, report_of
 from swift.db.broker import Engine
 from swift.db.files import quarantine
 from swift.db.unchanged import REST_FRACTION, DueDatabase, UnchangedDatabases
 from swift.http import fields
-from swift.platform.disk import Disk
 from swift.ring.ring import Ring
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import PassContext, PassReport, Schedule
 from swift.runtime.declaration import Daemon
-from swift.runtime.devicetask import DatabasePassBase, DeviceTask
-from swift.runtime.selection import Selection
+from swift.runtime.devicetask import DatabasePassBase, DeviceTask, DeviceTaskParts
 from swift.telemetry.repeatederrors import RepeatedErrorLog
 
 NAME = "container-updater"
@@ -78,12 +76,9 @@ class ContainerUpdater(DeviceTask):
         context: BackendContext,
         account_ring: Ring,
         settings: ContainerUpdaterSettings,
-        *,
-        disk: Disk | None = None,
-        rng: random.Random | None = None,
-        selection: Selection | None = None,
+        **parts: Unpack[DeviceTaskParts],
     ):
-        super().__init__(context, disk=disk, rng=rng, selection=selection)
+        super().__init__(context, **parts)
         self.settings = settings
         self.ring = account_ring
         #: Accounts whose servers failed, and until when they are left in peace (monotonic seconds).
@@ -147,7 +142,7 @@ class ContainerUpdaterPass(DatabasePassBase):
             if not self._process(broker):
                 self._unchanged.mark_unchanged(unit, self._task.disk.now_ns())
 
-        open_broker = partial(open_found, unit.place, self._engine)
+        open_broker = partial(ContainerBroker.open_found, unit.place, self._engine)
         self._process_database(
             unit.place, open_broker, work, failed="errors", doing="look at container database"
         )

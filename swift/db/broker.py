@@ -37,7 +37,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
-from typing import Any, TypeVar, Unpack
+from typing import Any, Self, TypeVar, Unpack
 
 from swift.base.calls import Ts, run_inline
 from swift.base.errors import InvalidValue, LockTimeout
@@ -169,9 +169,11 @@ class Broker:
 
     dialect: Dialect
 
-    def __init__(self, place: DatabasePath, engine: Engine):
+    def __init__(self, place: DatabasePath, engine: Engine, *names: str):
         self.place = place
         self.engine = engine
+        #: Account, or account and container; none while they are not known.
+        self.names = names
         self.databases: list[Database] = []
         self._pending = place.pending
         self._watch = Watch(engine.disk, place)
@@ -183,6 +185,24 @@ class Broker:
         self._lane = GroupCommit(self._commit, engine.run)
         #: Held by the one call, beside that of the lane, that may wait for the locks of others.
         self._turn = Semaphore(1)
+
+    @classmethod
+    def open_found(cls, place: DatabasePath, engine: Engine) -> Self | None:
+        """Return the refreshed broker of a database on disk, None when there is none; close it.
+
+        For daemons that do not know whose a database is. Raises OSError and the errors of ``db.connection``.
+        """
+        broker = cls(place, engine)
+        if not broker.refresh():
+            return None
+        try:
+            broker.names = broker.read(
+                lambda connection: tuple(connection.execute(cls.dialect.names).fetchone()), merged=False
+            )
+        except BaseException:
+            broker.close()
+            raise
+        return broker
 
     # --- files ------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import sqlite3
 from dataclasses import dataclass
 
+from swift.base.documents import JsonObject
 from swift.db.listing import PageRow
 from swift.db.unknown import column_list, quoted, unknown_columns
 
@@ -67,6 +68,11 @@ class RowTable:
         page = self._page(self.unknown_columns(connection))
         return connection.execute(page, (row_id, count)).fetchall()
 
+    def items_since(self, connection: sqlite3.Connection, row_id: int, count: int) -> list[JsonObject]:
+        """Up to ``count`` rows after a ROWID, as ``merge_items`` messages carry them."""
+        keys = ("ROWID", *self.columns, *self.unknown_columns(connection))
+        return [dict(zip(keys, row, strict=True)) for row in self.rows_since(connection, row_id, count)]
+
     def message_since(self, connection: sqlite3.Connection, row_id: int, count: int) -> tuple[str, int]:
         """Return the same as JSON text of dictionaries, made by SQLite, and the last ROWID in it."""
         unknown = self.unknown_columns(connection)
@@ -86,6 +92,13 @@ class RowTable:
     def has_unknown_states(self, connection: sqlite3.Connection) -> bool:
         """Return True if the table has rows that are neither live nor tombstones."""
         found = connection.execute(f"SELECT 1 FROM {self.name} WHERE deleted > 1 LIMIT 1")
+        return found.fetchone() is not None
+
+    def has_older(self, connection: sqlite3.Connection, before: str) -> bool:
+        """Return True if there is a tombstone older than ``before``."""
+        found = connection.execute(
+            f"SELECT 1 FROM {self.name} WHERE deleted = 1 AND {self.age_column} < ? LIMIT 1", (before,)
+        )
         return found.fetchone() is not None
 
     def reclaim(

@@ -32,11 +32,7 @@ def partitions(disk: DiskHandle, device_path: str, kind: str, rng: random.Random
 
 
 def places(
-    disk: DiskHandle,
-    device_path: str,
-    kind: str,
-    partition: str,
-    unreadable: Callable[[OSError], object],
+    disk: DiskHandle, device_path: str, kind: str, partition: str, unreadable: Callable[[OSError], object]
 ) -> Iterator[DatabasePath]:
     """Yield the hash directories of a partition, one by one.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from swift.base.entity import EntityPath, NotUTF8, reserved_name_error
 from swift.base.errors import DeviceUnavailable, InvalidValue
@@ -46,6 +46,18 @@ class StorageTarget(NamedTuple):
     path: EntityPath
 
 
+class DatabaseOptions(Protocol):
+    """The options of both servers that concern databases."""
+
+    @property
+    def db_preallocation(self) -> bool:
+        """Return True if databases are allocated in large steps."""
+
+    @property
+    def db_query_logging(self) -> bool:
+        """Return True if every SQL statement is logged."""
+
+
 class DatabaseApp(BackendApp, Generic[B]):
     """Subclasses set ``directory`` and ``broker_class`` and fill ``database_verbs``."""
 
@@ -55,17 +67,16 @@ class DatabaseApp(BackendApp, Generic[B]):
     def __init__(
         self,
         context: BackendContext,
+        settings: DatabaseOptions | None = None,
         *,
         disk: Disk | None = None,
         space: SpaceGuard | None = None,
-        query_logging: bool = False,
-        preallocate: bool = False,
     ):
         super().__init__(context)
         self.disk = disk or Disk()
         self.space = space or SpaceGuard(self.disk, None)
-        self._query_log = context.telemetry.log.info if query_logging else None
-        self._preallocate = preallocate
+        self._query_log = context.telemetry.log.info if settings and settings.db_query_logging else None
+        self._preallocate = settings is not None and settings.db_preallocation
         self._engines: dict[str, Engine] = {}
         #: The hash directory's name of an entity; the same ones are asked for again and again.
         self._hash_of = lru_cache(_HASHES_MAX)(context.hasher.hexdigest)
@@ -268,16 +279,8 @@ def listing_query(request: Request, default_limit: int, *, path: bool = True) ->
 
 
 _PARAMETERS = (
-    "limit",
-    "marker",
-    "end_marker",
-    "prefix",
-    "delimiter",
-    "path",
-    "format",
-    "reverse",
-    "states",
-    "includes",
+    *("limit", "marker", "end_marker", "prefix", "delimiter", "path", "format", "reverse"),
+    *("states", "includes"),
 )
 
 

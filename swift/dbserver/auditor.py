@@ -6,11 +6,10 @@ finds damage while other replicas are still whole; replication then brings the d
 
 from __future__ import annotations
 
-import random
 import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 from swift.base.errors import SwiftError
 from swift.db import files
@@ -21,8 +20,7 @@ from swift.db.verify import WHOLE_BYTES_MAX, quarantine_broken, verify_files
 from swift.platform.disk import Disk
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import PassContext, PassReport
-from swift.runtime.devicetask import DatabasePassBase, DeviceTask
-from swift.runtime.selection import Selection
+from swift.runtime.devicetask import DatabasePassBase, DeviceTask, DeviceTaskParts
 
 
 @dataclass(frozen=True)
@@ -56,13 +54,11 @@ class DatabaseAuditor(DeviceTask):
         context: BackendContext,
         kind: AuditKind,
         *,
-        disk: Disk | None = None,
-        rng: random.Random | None = None,
-        selection: Selection | None = None,
         whole_bytes_max: int = WHOLE_BYTES_MAX,
+        **parts: Unpack[DeviceTaskParts],
     ):
         self.name = kind.daemon
-        super().__init__(context, disk=disk, rng=rng, selection=selection)
+        super().__init__(context, **parts)
         self.kind = kind
         self.whole_bytes_max = whole_bytes_max
 

@@ -7,8 +7,8 @@ were found equal, because the ring changed, or because it is time to (``db.uncha
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator, Sequence
+from typing import Unpack
 
 from swift.base.documents import JsonObject
 from swift.cluster.direct import DirectClient
@@ -21,7 +21,6 @@ from swift.dbsync.kind import Replication, ReplicatorKind
 from swift.dbsync.missingdatabases import MissingDatabases
 from swift.dbsync.remote import NodeAccess
 from swift.dbsync.settings import ReplicatorSettings
-from swift.platform.disk import Disk
 from swift.ring.ring import Ring
 from swift.ring.view import RingView
 from swift.runtime.backendapp import BackendContext
@@ -32,8 +31,7 @@ from swift.runtime.copystate import (
     running_pass_facts,
 )
 from swift.runtime.daemon import PassContext, PassReport
-from swift.runtime.devicetask import DatabasePassBase, DeviceTask
-from swift.runtime.selection import Selection
+from swift.runtime.devicetask import DatabasePassBase, DeviceTask, DeviceTaskParts
 
 #: Events as they are counted → as the recon file names them.
 RECON_NAMES = {
@@ -60,13 +58,10 @@ class DatabaseReplicator(DeviceTask):
         ring: Ring,
         kind: ReplicatorKind,
         settings: ReplicatorSettings,
-        *,
-        disk: Disk | None = None,
-        rng: random.Random | None = None,
-        selection: Selection | None = None,
+        **parts: Unpack[DeviceTaskParts],
     ):
         self.name = kind.daemon
-        super().__init__(context, disk=disk, rng=rng, selection=selection)
+        super().__init__(context, **parts)
         self.ring = ring
         self.kind = kind
         self.settings = settings

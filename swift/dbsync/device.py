@@ -83,7 +83,7 @@ class DeviceReplication:
         place = replica.broker.place
         if self._replication.context.hasher.hexdigest(*names) == place.name_hash:
             self._misplaced.note_fitting(self._device)
-            self._replication.kind.identify(replica, names)
+            replica.broker.names = names
             return True
         self._counters.add("failures")
         what = f"{place.directory} holds the database of {'/'.join(names)}"

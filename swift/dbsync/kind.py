@@ -26,7 +26,6 @@ class ReplicatorKind:
     #: Of the devices: ``accounts`` or ``containers``.
     directory: str
     replica_at: Callable[[DatabasePath, Engine], Replica]
-    identify: Callable[[Replica, tuple[str, ...]], None]
     #: Called when the copies of a database were told; with the ring, and which of them have it now.
     afterwards: Callable[[Replica, RingView, PathHasher, Sequence[bool]], object] | None = None
 

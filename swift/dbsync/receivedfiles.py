@@ -178,7 +178,7 @@ class ReceivedDatabase:
             self._merge_rows(have)
 
     def _merge_rows(self, have: sqlite3.Connection) -> None:
-        while items := self._replica.items_since(have, self._point, BATCH):
+        while items := self._replica.rows.items_since(have, self._point, BATCH):
             with Transaction(self._connection, self.path) as connection:
                 self._replica.merge_items(connection, items, None)
             self._point = items[-1]["ROWID"]

@@ -14,6 +14,7 @@ from swift.base.timestamp import Timestamp
 from swift.db import metadata as meta
 from swift.db import stat
 from swift.db.broker import Broker
+from swift.db.rowtable import RowTable
 from swift.db.syncpoints import reclaim_syncs, stale_syncs
 from swift.platform.disk import Disk
 
@@ -25,20 +26,21 @@ class ReclaimableRows(ABC):
     """Subclasses name their tables; every method runs inside the caller's transaction."""
 
     stat_table: ClassVar[str]
+    rows: ClassVar[RowTable]
 
     @abstractmethod
     def is_reclaimable(self, connection: sqlite3.Connection, before: Timestamp) -> bool:
         """Return True if the whole database was deleted before that time and is not needed."""
 
-    @abstractmethod
     def has_old_rows(self, connection: sqlite3.Connection, before: Timestamp) -> bool:
         """Return True if there is a tombstone older than that."""
+        return self.rows.has_older(connection, before.internal)
 
-    @abstractmethod
     def reclaim_rows(
         self, connection: sqlite3.Connection, before: Timestamp, after_name: str, count: int
     ) -> str | None:
         """Remove tombstones older than ``before``, a page of names; where to go on, None at the end."""
+        return self.rows.reclaim(connection, before.internal, after_name=after_name, count=count)
 
     def has_old_ranges(self, connection: sqlite3.Connection, before: Timestamp) -> bool:
         """Return True if there is a deleted shard range older than that."""

@@ -19,10 +19,11 @@ from swift.base.timestamp import Timestamp
 from swift.db import metadata as meta
 from swift.db import stat
 from swift.db.broker import Broker
+from swift.db.rowtable import RowTable
 from swift.db.schema import max_row
 from swift.db.syncpoints import all_syncs, merge_syncs, set_sync
 from swift.db.unknown import merge_single_row, merge_tables
-from swift.dbsync.protocol import RemoteState
+from swift.dbsync.protocol import RemoteState, row_ids
 from swift.dbsync.reclaim import ReclaimableRows
 
 #: Unchecked rows or ranges of a message.
@@ -35,7 +36,7 @@ class Replica(ABC):
     #: ``account`` or ``container``.
     kind: ClassVar[str]
     stat_table: ClassVar[str]
-    row_table: ClassVar[str]
+    rows: ClassVar[RowTable]
     #: Table to columns that this release knows, lower-case.
     tables: ClassVar[Mapping[str, frozenset[str]]]
 
@@ -47,24 +48,12 @@ class Replica(ABC):
     # --- what subclasses know ----------------------------------------------------------------------
 
     @abstractmethod
-    def names(self, connection: sqlite3.Connection) -> tuple[str, ...]:
-        """Return the account, or account and container, that a file says it is of."""
-
-    @abstractmethod
     def info(self, connection: sqlite3.Connection) -> JsonObject:
         """Return the answer to ``sync`` but for ``point``, keys as the peer has them."""
 
     @abstractmethod
-    def items_since(self, connection: sqlite3.Connection, row_id: int, count: int) -> list[JsonObject]:
-        """Up to ``count`` rows after a ROWID, as messages carry them."""
-
-    @abstractmethod
-    def message_since(self, connection: sqlite3.Connection, row_id: int, count: int) -> tuple[str, int]:
-        """Return the same as JSON text, and the last ROWID in it (``row_id`` when there is none)."""
-
-    @abstractmethod
-    def merge_items(self, connection: sqlite3.Connection, items: Items, source: str | None) -> None:
-        """Merge rows of a message and remember how far ``source`` came; raises ``InvalidValue``."""
+    def parse_rows(self, items: Items) -> Sequence[object]:
+        """Return the rows of a message; raises ``InvalidValue``."""
 
     def sync_arguments(self, info: JsonObject, *, many_policies: bool) -> list[object]:
         """Return the arguments of ``sync`` for this database."""
@@ -90,6 +79,18 @@ class Replica(ABC):
     def _forget_reports(self, connection: sqlite3.Connection) -> None:
         """Forget reports to the account: they were about another replica."""
         return
+
+    # --- rows -------------------------------------------------------------------------------------
+
+    def names(self, connection: sqlite3.Connection) -> tuple[str, ...]:
+        """Return the account, or account and container, that a file says it is of."""
+        return tuple(connection.execute(self.broker.dialect.names).fetchone())
+
+    def merge_items(self, connection: sqlite3.Connection, items: Items, source: str | None) -> None:
+        """Merge rows of a message and remember how far ``source`` came; raises ``InvalidValue``."""
+        self.broker.dialect.merge_rows(connection, self.parse_rows(items))
+        if items and source is not None:
+            set_sync(connection, source, max(row_ids(items)), incoming=True)
 
     # --- learning from a remote --------------------------------------------------------------------
 
@@ -144,7 +145,7 @@ class Replica(ABC):
         row = connection.execute(f"SELECT id FROM {self.stat_table}").fetchone()
         connection.execute(f"UPDATE {self.stat_table} SET id = ?", (f"{uuid4()}-{device}",))
         self._forget_reports(connection)
-        last = max_row(connection, self.row_table)
+        last = max_row(connection, self.rows.name)
         for remote_id in {old_id, row[0]}:
             set_sync(connection, remote_id, last, incoming=True)
 

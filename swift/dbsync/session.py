@@ -132,7 +132,9 @@ class ReplicationSession:
         replica, per_diff = self._replica, self._settings.per_diff
 
         def batch_after(start: int) -> tuple[str, int]:
-            return replica.broker.read(lambda connection: replica.message_since(connection, start, per_diff))
+            return replica.broker.read(
+                lambda connection: replica.rows.message_since(connection, start, per_diff)
+            )
 
         sent = 0
         while (batch := batch_after(point))[1] > point:

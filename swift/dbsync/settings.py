@@ -69,8 +69,5 @@ class ReplicatorSettings(Settings):
     def schedule(self) -> Schedule:
         """The same for the runner."""
         return Schedule(
-            self.interval,
-            self.databases_per_second,
-            self.concurrency,
-            report_interval_s=self.report_interval,
+            self.interval, self.databases_per_second, self.concurrency, report_interval_s=self.report_interval
         )

@@ -25,37 +25,13 @@ from swift.http.headers import HeaderMap
 from swift.ring.device import Node
 from swift.ring.ring import Ring
 
+_NODES = (("missing", "  Missing Replicas"), ("exceptions", "        Exceptions"))
+_OBJECTS = ("object_mismatch", "   Object mismatch")
 #: Section → counters of the report, each with its label.
 SECTIONS = (
-    (
-        "accounts",
-        "  Accounts checked",
-        (
-            ("missing", "  Missing Replicas"),
-            ("exceptions", "        Exceptions"),
-            ("container_mismatch", "Container mismatch"),
-            ("object_mismatch", "   Object mismatch"),
-        ),
-    ),
-    (
-        "containers",
-        "Containers checked",
-        (
-            ("missing", "  Missing Replicas"),
-            ("exceptions", "        Exceptions"),
-            ("count_mismatch", "    Count mismatch"),
-            ("object_mismatch", "   Object mismatch"),
-        ),
-    ),
-    (
-        "objects",
-        "   Objects checked",
-        (
-            ("missing", "  Missing Replicas"),
-            ("exceptions", "        Exceptions"),
-            ("md5_mismatch", "      MD5 Mismatch"),
-        ),
-    ),
+    ("accounts", "  Accounts checked", (*_NODES, ("container_mismatch", "Container mismatch"), _OBJECTS)),
+    ("containers", "Containers checked", (*_NODES, ("count_mismatch", "    Count mismatch"), _OBJECTS)),
+    ("objects", "   Objects checked", (*_NODES, ("md5_mismatch", "      MD5 Mismatch"))),
 )
 
 

@@ -7,7 +7,6 @@ spec: cli-and-config.md §9
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import sqlite3
@@ -24,7 +23,7 @@ from swift.base.entity import EntityPath
 from swift.base.errors import LockTimeout, SwiftError
 from swift.base.timestamp import Timestamp
 from swift.compose import Cluster, cluster_of
-from swift.config.commandline import CommandLine
+from swift.config.commandline import CommandLine, print_report
 from swift.db import stat
 from swift.db.broker import Broker, Engine
 from swift.db.connection import DatabaseBroken
@@ -168,26 +167,25 @@ def as_json(facts: DatabaseFacts, hash_hex: str, located: Located | None) -> dic
     }
 
 
-def make_parser(kind: str) -> argparse.ArgumentParser:
+def make_parser(kind: str) -> CommandLine:
     """Return the command line of the tool for a kind of database."""
     parser = CommandLine(
         prog=f"swift-{kind}-info",
         description=f"Show the database of {'an' if kind == 'account' else 'a'} {kind} and its place.",
         epilog=f"example: swift-{kind}-info /srv/node/sdb1/{kind}s/2/88f/2d6d…488f/2d6d…488f.db",
     )
-    parser.add_argument("file", nargs="?", help="the database file")
-    parser.add_argument("-d", "--swift-dir", default=SWIFT_DIR, help="directory of the rings (%(default)s)")
-    parser.add_argument("--drop-prefixes", action="store_true", help="leave out the prefix of each section")
-    parser.add_argument(
-        "-s", "--sync", action="store_true", help="show the replication state of each remote database"
-    )
+    add = parser.add_argument
+    add("file", nargs="?", help="the database file")
+    add("-d", "--swift-dir", default=SWIFT_DIR, help="directory of the rings (%(default)s)")
+    add("--drop-prefixes", action="store_true", help="leave out the prefix of each section")
+    add("-s", "--sync", action="store_true", help="show the replication state of each remote database")
     if kind == "container":
         parser.add_argument("-v", "--verbose", action="store_true", help="show all shard ranges")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to show it")
+    parser.add_format("how to show it")
     return parser
 
 
-def run(kind: str, ask: ReadFacts, argv: Sequence[str] | None) -> int:
+def run(kind: str, ask: ReadFacts, argv: Sequence[str] | None = None) -> int:
     """Return ``main`` of both tools; 0 told, 1 not possible, 2 told from a database that is locked."""
     parser = make_parser(kind)
     args = parser.parse_args(argv)
@@ -220,11 +218,11 @@ def run(kind: str, ask: ReadFacts, argv: Sequence[str] | None) -> int:
     except (SwiftError, OSError) as error:
         print(f"swift-{kind}-info: {error}", file=sys.stderr)
         return 1
-    if args.format == "json":
-        print(json.dumps(as_json(facts, digest.hex(), located), indent=2))
-        return code
-    out = list(lines(facts, digest.hex(), drop_prefixes=args.drop_prefixes))
-    print("\n".join([*out, *(located.lines() if located else ())]))
+    out = [
+        *lines(facts, digest.hex(), drop_prefixes=args.drop_prefixes),
+        *(located.lines() if located else ()),
+    ]
+    print_report(args, as_json(facts, digest.hex(), located), out)
     return code
 
 
@@ -294,10 +292,7 @@ class Located:
             yield from ("", "Where the policy has the packed engine:")
             yield from (
                 _DUMP.format(
-                    ip=node.ip,
-                    device=node.device,
-                    hash=self.hash,
-                    mark=" # [Handoff]" if is_handoff else "",
+                    ip=node.ip, device=node.device, hash=self.hash, mark=" # [Handoff]" if is_handoff else ""
                 )
                 for node, is_handoff in self.places
             )

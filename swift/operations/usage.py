@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import IO, NamedTuple
 
-from swift.account.broker import AccountBroker, open_found
+from swift.account.broker import AccountBroker
 from swift.base.errors import ConfigError, DeviceUnavailable, SwiftError
 from swift.base.hashing import PathHasher
 from swift.base.pages import follow_pages
@@ -194,7 +194,7 @@ class UsageReader:
     def _account_rows(self, place: DatabasePath) -> Iterator[UsageRow]:
         """Yield the rows of one database; what cannot be read is reported."""
         try:
-            broker = open_found(place, self._engine)
+            broker = AccountBroker.open_found(place, self._engine)
             if broker is None:
                 return
             try:

@@ -21,13 +21,7 @@ from swift.base.clock import Clock, SystemClock
 from swift.platform.regularfiles import read_through_links
 from swift.ring import builderfile, dispersion
 from swift.ring.device import DeviceRecord, describe, normalized, published
-from swift.ring.errors import (
-    DeviceError,
-    DuplicateDevice,
-    NoSuchDevice,
-    PartPowerError,
-    RingValidationError,
-)
+from swift.ring.errors import DeviceError, DuplicateDevice, NoSuchDevice, PartPowerError, RingValidationError
 from swift.ring.plan import Plan, make_plan, row_lengths
 from swift.ring.reassign import Progress, Reassignment
 from swift.ring.ringfile import replace_file, save_table
@@ -324,11 +318,7 @@ class RingBuilder:
         return bytearray(self._aged_hours().tobytes().translate(free))
 
     def rebalance(
-        self,
-        seed: object = None,
-        *,
-        progress: Progress | None = None,
-        movable: bytearray | None = None,
+        self, seed: object = None, *, progress: Progress | None = None, movable: bytearray | None = None
     ) -> Rebalanced:
         """Bring the assignment in line with devices and settings; nothing changes when it raises.
 

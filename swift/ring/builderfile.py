@@ -71,8 +71,7 @@ def _machine_array(cls: object, typecode: str, machine_format: int, data: bytes)
     width = widths[machine_format]
     order: Literal["big", "little"] = "big" if machine_format in (3, 7, 11) else "little"
     return array(
-        typecode,
-        [int.from_bytes(data[start : start + width], order) for start in range(0, len(data), width)],
+        typecode, [int.from_bytes(data[start : start + width], order) for start in range(0, len(data), width)]
     )
 
 

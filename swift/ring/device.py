@@ -15,16 +15,8 @@ from swift.ring.errors import DeviceError
 
 REQUIRED_FIELDS = ("id", "zone", "ip", "port", "device", "weight")
 RECORD_FIELDS = (
-    "device",
-    "id",
-    "ip",
-    "meta",
-    "port",
-    "region",
-    "replication_ip",
-    "replication_port",
-    "weight",
-    "zone",
+    *("device", "id", "ip", "meta", "port", "region", "replication_ip", "replication_port"),
+    *("weight", "zone"),
 )
 _INTEGERS = ("id", "region", "zone", "port", "replication_port")
 _STRINGS = ("ip", "replication_ip", "device", "meta")
@@ -84,18 +76,7 @@ class Device:
 
     def record(self) -> DeviceRecord:
         """Return the record as it stands in a ring file (spec: ring.md §6)."""
-        return {
-            "device": self.device,
-            "id": self.id,
-            "ip": self.ip,
-            "meta": self.meta,
-            "port": self.port,
-            "region": self.region,
-            "replication_ip": self.replication_ip,
-            "replication_port": self.replication_port,
-            "weight": self.weight,
-            "zone": self.zone,
-        }
+        return cast(DeviceRecord, {name: getattr(self, name) for name in RECORD_FIELDS})
 
     def __str__(self) -> str:
         return describe(self.record())

@@ -81,11 +81,7 @@ def heads_of(rows: Sequence[array[int]]) -> list[array[int]]:
 
 
 def measure(
-    rows: Sequence[array[int]],
-    records: Sequence[DeviceRecord | None],
-    *,
-    parts: int,
-    replicas: float,
+    rows: Sequence[array[int]], records: Sequence[DeviceRecord | None], *, parts: int, replicas: float
 ) -> tuple[Graph, float]:
     """Return the dispersion graph and the dispersion in percent; (empty, 0) for a ring without rows."""
     graph: Graph = {}

@@ -40,11 +40,7 @@ class Domains:
     """The live tree; ``by_device`` maps a device id to its leaf, whose ``path`` starts at the region."""
 
     def __init__(
-        self,
-        plan: Plan,
-        records: Iterable[DeviceRecord | None],
-        held: Mapping[int, int],
-        rng: random.Random,
+        self, plan: Plan, records: Iterable[DeviceRecord | None], held: Mapping[int, int], rng: random.Random
     ):
         self._random = rng.random
         self._root = Domain(None, maximum=plan.root.maximum, quota=plan.quota[()], dev_id=None)

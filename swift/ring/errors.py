@@ -12,26 +12,25 @@ class RingError(SwiftError):
     """The root of everything that rings, builders and their files refuse."""
 
 
-class RingFileError(RingError):
-    """A ring file cannot be used; ``path`` and ``reason`` make up the sentence."""
+class _FileError(RingError):
+    """``path`` and ``reason`` make up the sentence."""
 
     def __init__(self, path: str, reason: str):
         super().__init__(f"{path}: {reason}")
         self.path = path
         self.reason = reason
+
+
+class RingFileError(_FileError):
+    """A ring file cannot be used."""
 
 
 class RingFormatError(RingError):
     """Bytes that are not a ring; the loader adds the file's name and raises ``RingFileError``."""
 
 
-class BuilderFileError(RingError):
-    """A builder or composite file cannot be used; ``path`` and ``reason`` make up the sentence."""
-
-    def __init__(self, path: str, reason: str):
-        super().__init__(f"{path}: {reason}")
-        self.path = path
-        self.reason = reason
+class BuilderFileError(_FileError):
+    """A builder or composite file cannot be used."""
 
 
 class DeviceError(RingError, InvalidValue):

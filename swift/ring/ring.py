@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 
 from swift.base.clock import Clock, SystemClock
 from swift.platform.regularfiles import FileIdentity, file_identity
-from swift.ring.device import Device, Node
+from swift.ring.device import Node
 from swift.ring.errors import RingError, RingFileError
 from swift.ring.ringfile import load_table
 from swift.ring.table import check_usable
@@ -133,33 +133,3 @@ class Ring:
     def handoffs(self, part: int) -> Iterator[Node]:
         """Every other device that holds partitions, in the order in which to try them; lazy."""
         return self.view().handoffs(part)
-
-    @property
-    def devices(self) -> tuple[Device | None, ...]:
-        """Devices by id; removed ones are None."""
-        return self.view().devices
-
-    @property
-    def partition_count(self) -> int:
-        """The number of partitions."""
-        return self.view().partition_count
-
-    @property
-    def part_shift(self) -> int:
-        """32 - part_power."""
-        return self.view().part_shift
-
-    @property
-    def part_power(self) -> int:
-        """The number of digest bits that choose the partition."""
-        return self.view().part_power
-
-    @property
-    def next_part_power(self) -> int | None:
-        """The part power of a running increase, otherwise None (spec: ring.md §8)."""
-        return self.view().next_part_power
-
-    @property
-    def replica_count(self) -> float:
-        """Replicas, possibly fractional."""
-        return self.view().replica_count

@@ -30,16 +30,8 @@ class Tier:
     """One failure domain; only devices with weight count. Replicanths unless another unit is named."""
 
     __slots__ = (
-        "key",
-        "parent",
-        "children",
-        "weight",
-        "device_count",
-        "weighted",
-        "even",
-        "most",
-        "wanted",
-        "target",
+        *("key", "parent", "children", "weight", "device_count", "weighted", "even", "most"),
+        *("wanted", "target"),
     )
 
     def __init__(self, key: Key, parent: Tier | None):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from typing import TypedDict, TypeVar, Unpack
 
 from swift.base.errors import DeviceUnavailable, LockTimeout, NoSpace
 from swift.db import walk
@@ -23,21 +23,22 @@ from swift.runtime.selection import Selection
 B = TypeVar("B", bound=Broker)
 
 
+class DeviceTaskParts(TypedDict, total=False):
+    """Dependencies of a task that have defaults: the disks, the order of devices, all devices."""
+
+    disk: Disk | None
+    rng: random.Random | None
+    selection: Selection | None
+
+
 class DeviceTask:
     """The half of a ``daemon.DaemonTask`` that knows devices."""
 
-    def __init__(
-        self,
-        context: BackendContext,
-        *,
-        disk: Disk | None = None,
-        rng: random.Random | None = None,
-        selection: Selection | None = None,
-    ):
+    def __init__(self, context: BackendContext, **parts: Unpack[DeviceTaskParts]):
         self.context = context
-        self.disk = disk or Disk()
-        self.rng = rng or random.Random()
-        self.selection = selection or Selection()
+        self.disk = parts.get("disk") or Disk()
+        self.rng = parts.get("rng") or random.Random()
+        self.selection = parts.get("selection") or Selection()
 
     def shares(self) -> list[str]:
         """Return the names of the selected devices, in random order."""

@@ -13,12 +13,7 @@ Labels = Mapping[str, str]
 _Dialect = Callable[[str, str], tuple[str, str]]
 
 #: ``statsd_label_mode`` → the separators of key and value, and of labels.
-_SEPARATORS = {
-    "librato": ("=", ","),
-    "influxdb": ("=", ","),
-    "graphite": ("=", ";"),
-    "dogstatsd": (":", ","),
-}
+_SEPARATORS = {"librato": ("=", ","), "influxdb": ("=", ","), "graphite": ("=", ";"), "dogstatsd": (":", ",")}
 _DIALECTS: dict[str, _Dialect] = {
     "librato": lambda name, labels: (f"{name}#{labels}", ""),
     "influxdb": lambda name, labels: (f"{name},{labels}", ""),

@@ -145,7 +145,7 @@ class Trio(Mixed):
 
     def misplaced_partitions(self):
         """Return the partitions with objects on devices that are not their primaries."""
-        nodes = [node for node in self.ring.devices if node]
+        nodes = [node for node in self.ring.view().devices if node]
         return [
             (node.device, part)
             for part in range(2**6)

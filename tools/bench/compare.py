@@ -23,7 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from swift.aio.xfs import exit_on_sigterm, working_folder
+from swift.aio.xfs import exit_on_sigterm
 from swift.base.documents import JsonObject
 from swift.base.errors import SwiftError
 from tools.bench import daemons
@@ -35,6 +35,7 @@ from tools.bench.contestants import (
     make_contestants,
     packed_contestant,
 )
+from tools.bench.emulated import working_folder
 from tools.bench.minio import minio_contestant
 from tools.bench.options import parser
 from tools.bench.wrk import Load, Measured, check_wrk, run_wrk

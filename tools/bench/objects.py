@@ -29,12 +29,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from swift.aio.supervisor import accepts_connections
-from swift.aio.xfs import working_folder
 from swift.base.documents import JsonObject
 from swift.base.errors import ConfigError, SwiftError
 from swift.runtime.workers import die_with_parent
 from tools.bench.compare import KIB, MIB, say
 from tools.bench.contestants import family_of, install_peer, usage_of
+from tools.bench.emulated import working_folder
 from tools.bench.options import parser
 from tools.bench.wrk import Load, check_wrk, run_wrk
 

@@ -14,10 +14,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from swift.aio.xfs import exit_on_sigterm, working_folder
+from swift.aio.xfs import exit_on_sigterm
 from swift.base.errors import SwiftError
 from tools.bench.compare import say
 from tools.bench.contestants import Contestant, install_peer
+from tools.bench.emulated import working_folder
 from tools.bench.wrk import check_wrk
 
 if TYPE_CHECKING:

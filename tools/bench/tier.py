@@ -33,14 +33,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from swift import DISTRIBUTION
-from swift.aio.cgroups import (
-    MachineLimits,
-    check_cgroups,
-    drop_caches,
-    limited_group,
-    read_count,
-    write_count,
-)
+from swift.aio.cgroups import check_cgroups, drop_caches, read_count, write_count
 from swift.aio.xfs import (
     check_xfs,
     exit_on_sigterm,
@@ -52,6 +45,7 @@ from swift.aio.xfs import (
 from swift.base.errors import ConfigError, SwiftError
 from swift.base.hashing import PathHasher
 from swift.runtime.workers import die_with_parent
+from tools.bench.emulated import MachineLimits, limited_group
 from tools.bench.options import bare_parser
 from tools.bench.tiercost import measure_cost
 from tools.bench.tiersite import (

@@ -17,15 +17,7 @@ from swift.container.schema import KNOWN_TABLES, create_tables
 from swift.container.shardtable import ShardQuery
 from swift.db.schema import max_row, run_statements
 from swift.db.syncpoints import all_syncs, merge_syncs
-from swift.db.unknown import (
-    columns_of,
-    has_unknown,
-    insert_rows,
-    quoted,
-    rows_of,
-    schema_of,
-    table_names,
-)
+from swift.db.unknown import columns_of, has_unknown, insert_rows, quoted, rows_of, schema_of, table_names
 from swift.platform.disk import Disk
 
 _EVERY_RANGE = ShardQuery(include_deleted=True, include_own=True)

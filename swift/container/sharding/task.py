@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import random
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from typing import Unpack
 
 from swift.base.timestamp import Timestamp
 from swift.cluster.direct import DirectClient
 from swift.compose import internal_client
 from swift.container.broker import ContainerBroker
 from swift.container.replicator import KIND
-from swift.container.reported import open_found
 from swift.container.sharding.delivery import ShardDelivery
 from swift.container.sharding.observer import Observer
 from swift.container.sharding.overview import Overview, recon_lists
@@ -24,13 +23,11 @@ from swift.db.broker import Engine
 from swift.db.unchanged import REST_FRACTION, DueDatabase, UnchangedDatabases
 from swift.dbsync.daemon import DatabaseReplicator
 from swift.gateway.internal_client import InternalClient, UnexpectedResponse
-from swift.platform.disk import Disk
 from swift.ring.ring import Ring
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import PassContext, PassReport
 from swift.runtime.declaration import Daemon, DaemonParts
-from swift.runtime.devicetask import DatabasePassBase, DeviceTask
-from swift.runtime.selection import Selection
+from swift.runtime.devicetask import DatabasePassBase, DeviceTask, DeviceTaskParts
 
 NAME = "container-sharder"
 DIRECTORY = "containers"
@@ -57,12 +54,9 @@ class ContainerSharder(DeviceTask):
         container_ring: Ring,
         settings: ContainerSharderSettings,
         client: InternalClient,
-        *,
-        disk: Disk | None = None,
-        rng: random.Random | None = None,
-        selection: Selection | None = None,
+        **parts: Unpack[DeviceTaskParts],
     ):
-        super().__init__(context, disk=disk, rng=rng, selection=selection)
+        super().__init__(context, **parts)
         settings.check()
         self.settings = settings
         self.ring = container_ring
@@ -111,11 +105,7 @@ class ContainerSharder(DeviceTask):
                 **recon_lists(self.overviews.values(), self.settings.recon_candidates_limit),
             },
         }
-        return {
-            "sharding_stats": stats,
-            "sharding_time": passed.seconds,
-            "sharding_last": passed.ended_s,
-        }
+        return {"sharding_stats": stats, "sharding_time": passed.seconds, "sharding_last": passed.ended_s}
 
 
 def _category(name: str) -> tuple[str, str]:
@@ -159,7 +149,7 @@ class ShardingPass(DatabasePassBase):
             if visit.is_at_rest:
                 self._unchanged.mark_unchanged(unit, self._task.disk.now_ns())
 
-        open_broker = partial(open_found, unit.place, self._engine)
+        open_broker = partial(ContainerBroker.open_found, unit.place, self._engine)
         self._process_database(
             unit.place,
             open_broker,
@@ -209,10 +199,7 @@ def _make(parts: DaemonParts) -> ContainerSharder:
     if getattr(parts.args, "no_auto_shard", False):
         settings = replace(settings, auto_shard=False)
     client = internal_client(
-        settings.internal_client_conf_path,
-        NAME,
-        tries=settings.request_tries,
-        use_replication_network=True,
+        settings.internal_client_conf_path, NAME, tries=settings.request_tries, use_replication_network=True
     )
     return ContainerSharder(parts.context, parts.rings.container, settings, client, selection=parts.selection)
 

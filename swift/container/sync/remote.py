@@ -65,13 +65,7 @@ def sign(method: str, path: str, timestamp: str, nonce: str, realm_key: str, use
 class RemoteCluster:
     """Asks other clusters; each request has a connection of its own."""
 
-    def __init__(
-        self,
-        timeout_s: float,
-        proxies: Sequence[str] = (),
-        *,
-        outbound: Outbound | None = None,
-    ):
+    def __init__(self, timeout_s: float, proxies: Sequence[str] = (), *, outbound: Outbound | None = None):
         self._timeout_s = timeout_s
         self._proxies = [urlsplit(text if "//" in text else f"http://{text}") for text in proxies]
         self._outbound = outbound or Outbound()
@@ -131,11 +125,7 @@ class RemoteCluster:
 
 
 def _send(
-    connection: OutboundConnection,
-    method: str,
-    selector: str,
-    headers: HeaderMap,
-    body: RequestBody | None,
+    connection: OutboundConnection, method: str, selector: str, headers: HeaderMap, body: RequestBody | None
 ) -> BackendResponse:
     length = 0 if body is None else body.length
     framing = {"transfer-encoding": "chunked"} if length is None else {"content-length": str(length)}

@@ -9,11 +9,11 @@ after it are not held up.
 from __future__ import annotations
 
 import os
-import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Unpack
 
 from swift import green
 from swift.base.entity import EntityPath
@@ -26,7 +26,6 @@ from swift.config.kinds import SECONDS, integer
 from swift.config.schema import Settings, option
 from swift.container import objecttable
 from swift.container.broker import TABLE, ContainerBroker, ContainerFacts
-from swift.container.reported import open_found
 from swift.container.rows import row_of_mapping
 from swift.container.sync.copying import Copier
 from swift.container.sync.remote import RemoteCluster, SyncTarget
@@ -35,13 +34,11 @@ from swift.db.broker import Engine
 from swift.db.unchanged import DueDatabase, UnchangedDatabases
 from swift.gateway.internal_client import InternalClient
 from swift.http import fields
-from swift.platform.disk import Disk
 from swift.ring.ring import Ring
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import PassContext, PassReport, Schedule
 from swift.runtime.declaration import Daemon, DaemonParts
-from swift.runtime.devicetask import DatabasePassBase, DeviceTask
-from swift.runtime.selection import Selection
+from swift.runtime.devicetask import DatabasePassBase, DeviceTask, DeviceTaskParts
 from swift.runtime.sharerun import log_failure
 
 
@@ -103,12 +100,9 @@ class ContainerSync(DeviceTask):
         client: InternalClient,
         remote: RemoteCluster,
         realms: Realms,
-        *,
-        disk: Disk | None = None,
-        rng: random.Random | None = None,
-        selection: Selection | None = None,
+        **parts: Unpack[DeviceTaskParts],
     ):
-        super().__init__(context, disk=disk, rng=rng, selection=selection)
+        super().__init__(context, **parts)
         self.ring = container_ring
         self.settings = settings
         self.client = client
@@ -164,7 +158,7 @@ class SyncPass(DatabasePassBase):
             if self._look(broker):
                 self._unchanged.mark_unchanged(unit, self._task.disk.now_ns())
 
-        open_broker = partial(open_found, unit.place, self._engine)
+        open_broker = partial(ContainerBroker.open_found, unit.place, self._engine)
         self._process_database(
             unit.place, open_broker, work, failed="failures", doing="look at container database"
         )
@@ -248,7 +242,7 @@ class SyncPass(DatabasePassBase):
     def _rows(self, broker: ContainerBroker, after: int) -> list[NumberedItem]:
         """Return the next rows, as many as are copied at the same time."""
         size = self._task.settings.sync_row_concurrency
-        found = broker.read(lambda connection: objecttable.items_since(connection, after, size))
+        found = broker.read(lambda connection: objecttable.TABLE.items_since(connection, after, size))
         return [(int(str(item["ROWID"])), item) for item in found]
 
     def _copy_rows(self, copier: Copier, rows: Sequence[NumberedItem]) -> int | None:
@@ -317,10 +311,4 @@ def _make(parts: DaemonParts) -> ContainerSync:
     )
 
 
-DAEMON = Daemon(
-    NAME,
-    "container",
-    "Copy containers to other clusters.",
-    ContainerSyncSettings,
-    _make,
-)
+DAEMON = Daemon(NAME, "container", "Copy containers to other clusters.", ContainerSyncSettings, _make)

@@ -174,10 +174,7 @@ def hash_lines(secrets: Secrets) -> str:
 
 def _swift_conf(inventory: Inventory, secrets: Secrets) -> Sections:
     sections: Sections = {
-        "swift-hash": {
-            "swift_hash_path_prefix": secrets.prefix,
-            "swift_hash_path_suffix": secrets.suffix,
-        }
+        "swift-hash": {"swift_hash_path_prefix": secrets.prefix, "swift_hash_path_suffix": secrets.suffix}
     }
     for policy in inventory.policies:
         options = policy.section()

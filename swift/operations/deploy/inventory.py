@@ -16,6 +16,7 @@ from swift.config import declared
 from swift.ec.codec import DEFAULT_EC_TYPE
 from swift.operations.deploy.tables import InventoryError, Table
 from swift.policy.policy import Policies
+from swift.ring.device import address
 from swift.ring.table import PART_POWER_MAX
 
 PROXY, STORAGE = "proxy", "storage"
@@ -180,15 +181,11 @@ class Inventory:
         """Return the memcached servers of all proxies, as host:port."""
         if self.memcached.servers:
             return self.memcached.servers
-        return tuple(_with_port(host.address, MEMCACHED_PORT) for host in self.hosts_of(PROXY))
+        return tuple(address(host.address, MEMCACHED_PORT) for host in self.hosts_of(PROXY))
 
     def runs_once(self, host: Host) -> bool:
         """Return True if a host runs the daemons of which a cluster needs one."""
         return host == self.hosts_of(STORAGE)[0]
-
-
-def _with_port(address: str, port: int) -> str:
-    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
 def load_inventory(path: str) -> Inventory:
@@ -297,8 +294,7 @@ def _parse_storage(table: Table) -> StorageOptions:
 
 def _parse_memcached(table: Table) -> MemcachedOptions:
     options = MemcachedOptions(
-        servers=table.texts("servers", pattern=_SERVER),
-        memory_mb=table.integer("memory_mb", 64, least=1),
+        servers=table.texts("servers", pattern=_SERVER), memory_mb=table.integer("memory_mb", 64, least=1)
     )
     table.end()
     return options

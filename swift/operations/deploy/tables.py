@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeVar, cast
 
 from swift.base.errors import ConfigError
 
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f]")
+_EMPTY: Mapping[str, object] = {}
+T = TypeVar("T")
 
 
 class InventoryError(ConfigError):
@@ -41,60 +44,42 @@ class Table:
         self._read.add(key)
         return self._values.get(key)
 
-    def text(self, key: str, default: str | None = None, *, pattern: str = ".+", form: str = "a text") -> str:
-        """Return a text that matches ``pattern``; required if there is no default."""
+    def _get(self, key: str, default: T | None, form: str, is_valid: Callable[[object], bool]) -> T:
         value = self._value(key)
         if value is None:
             if default is None:
                 raise self.error(key, f"is missing: {form}")
             return default
-        if not isinstance(value, str) or _UNPRINTABLE.search(value) or not re.fullmatch(pattern, value):
+        if not is_valid(value):
             raise self.error(key, f"must be {form}, not {value!r}")
-        return value
+        return cast(T, value)
+
+    def text(self, key: str, default: str | None = None, *, pattern: str = ".+", form: str = "a text") -> str:
+        """Return a text that matches ``pattern``; required if there is no default."""
+        return self._get(key, default, form, lambda value: _is_text(value, pattern))
 
     def integer(self, key: str, default: int | None = None, *, least: int = 0, most: int = 2**31) -> int:
         """Return a whole number of a range; required if there is no default."""
-        value = self._value(key)
         form = f"a whole number from {least} to {most}" if most < 2**31 else f"a whole number >= {least}"
-        if value is None:
-            if default is None:
-                raise self.error(key, f"is missing: {form}")
-            return default
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise self.error(key, f"must be {form}, not {value!r}")
-        return value
+        return self._get(key, default, form, lambda value: type(value) is int and least <= value <= most)
 
     def number(self, key: str, default: float | None = None, *, least: float = 0.0) -> float:
         """Return a finite number of at least ``least``; required if there is no default."""
-        value = self._value(key)
-        form = f"a number >= {least:g}"
-        if value is None:
-            if default is None:
-                raise self.error(key, f"is missing: {form}")
-            return default
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self.error(key, f"must be {form}, not {value!r}")
-        if not least <= value < float("inf"):
-            raise self.error(key, f"must be {form}, not {value!r}")
-        return float(value)
+
+        def is_valid(value: object) -> bool:
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                return False
+            return least <= value < float("inf")
+
+        return float(self._get(key, default, f"a number >= {least:g}", is_valid))
 
     def flag(self, key: str, default: bool) -> bool:
         """Return true or false."""
-        value = self._value(key)
-        if value is None:
-            return default
-        if not isinstance(value, bool):
-            raise self.error(key, f"must be true or false, not {value!r}")
-        return value
+        return self._get(key, default, "true or false", lambda value: isinstance(value, bool))
 
     def choice(self, key: str, default: str, choices: Sequence[str]) -> str:
         """Return one of several texts."""
-        value = self._value(key)
-        if value is None:
-            return default
-        if value not in choices:
-            raise self.error(key, f"must be one of {', '.join(choices)}, not {value!r}")
-        return str(value)
+        return self._get(key, default, f"one of {', '.join(choices)}", lambda value: value in choices)
 
     def texts(self, key: str, default: Sequence[str] = (), *, pattern: str = ".+") -> tuple[str, ...]:
         """Return a list of texts that match ``pattern``."""
@@ -104,7 +89,7 @@ class Table:
         if not isinstance(value, list):
             raise self.error(key, f"must be a list of texts, not {value!r}")
         for item in value:
-            if not isinstance(item, str) or _UNPRINTABLE.search(item) or not re.fullmatch(pattern, item):
+            if not _is_text(item, pattern):
                 raise self.error(key, f"must be a list of texts; it has {item!r}")
         return tuple(value)
 
@@ -123,11 +108,7 @@ class Table:
 
     def table(self, key: str, title: str = "") -> Table:
         """Return a table in this one; an empty one if it is missing."""
-        value = self._value(key)
-        if value is None:
-            value = {}
-        if not isinstance(value, dict):
-            raise self.error(key, f"must be a table, not {value!r}")
+        value = self._get(key, _EMPTY, "a table", lambda value: isinstance(value, dict))
         return Table(self._source, title or f"[{key}]", value)
 
     def tables(self, key: str, title: str) -> list[Table]:
@@ -150,3 +131,9 @@ class Table:
             if key not in self._read:
                 known = ", ".join(sorted(self._read))
                 raise self.error(key, f"is not known here; known keys: {known}")
+
+
+def _is_text(value: object, pattern: str) -> bool:
+    return (
+        isinstance(value, str) and not _UNPRINTABLE.search(value) and re.fullmatch(pattern, value) is not None
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import IntEnum
 from typing import Any
@@ -296,16 +296,24 @@ def evaluate(
     away = sorted(name for name, gone in devices.items() if gone)
     problems = [
         *_unresponsive_problems(snapshot),
-        *_absent_device_problems(away),
+        *_device_problems(
+            away,
+            "away",
+            "mount or replace them, or remove them from the rings (swift-ring-builder remove, rebalance)",
+        ),
         *_missing_copy_problems(rings),
         *_placement_problems(copies, {ring.name: ring.needed for ring in rings}),
         *_peer_failures(snapshot),
         *_stale_problems(snapshot, now_s),
         *_full_device_problems(snapshot),
         *_capacity_problems(capacity),
-        *_failing_device_problems(snapshot, now_s),
-        *_dead_space_problems(snapshot),
-        *_lost_record_problems(snapshot),
+        *_device_problems(
+            _failing_devices(snapshot, now_s),
+            "with I/O errors in the last day",
+            "read the kernel's log about them; unmount a device to repair it, or replace it: this ends the "
+            "warning",
+        ),
+        *_packed_problems(snapshot),
         *_other_problems(snapshot),
     ]
     problems.sort(key=lambda problem: -_SEVERITY_RANK.index(problem.level))
@@ -331,160 +339,119 @@ def evaluate(
     return Health(problems, rings, len(devices), away, done_s, facts, copies, capacity)
 
 
-def _unresponsive_problems(snapshot: ClusterSnapshot) -> list[Problem]:
-    return [
-        Problem(
-            Severity.CRITICAL,
-            f"{_count_text(len(hosts), f'{kind} server')} silent: {_list_some(list(map(str, hosts)))}",
-            f"start them (swift-init {kind}-server start) or bring their hosts back",
-        )
-        for kind, hosts in snapshot.unresponsive.items()
-        if hosts
-    ]
+def _warning(text: str, remedy: str) -> Problem:
+    return Problem(Severity.WARNING, text, remedy)
 
 
-def _absent_device_problems(away: Sequence[str]) -> list[Problem]:
-    if not away:
-        return []
-    return [
-        Problem(
-            Severity.WARNING,
-            f"{_count_text(len(away), 'device')} away: {_list_some(away)}",
-            "mount or replace them, or remove them from the rings (swift-ring-builder remove, rebalance)",
-        )
-    ]
+def _critical(text: str, remedy: str) -> Problem:
+    return Problem(Severity.CRITICAL, text, remedy)
 
 
-def _missing_copy_problems(rings: Sequence[RingHealth]) -> list[Problem]:
-    found = []
+def _unresponsive_problems(snapshot: ClusterSnapshot) -> Iterator[Problem]:
+    for kind, hosts in snapshot.unresponsive.items():
+        if hosts:
+            yield _critical(
+                f"{_count_text(len(hosts), f'{kind} server')} silent: {_list_some(hosts)}",
+                f"start them (swift-init {kind}-server start) or bring their hosts back",
+            )
+
+
+def _device_problems(names: Sequence[str], what: str, remedy: str) -> Iterator[Problem]:
+    """Yield a warning about some devices, if there are any."""
+    if names:
+        yield _warning(f"{_count_text(len(names), 'device')} {what}: {_list_some(names)}", remedy)
+
+
+def _missing_copy_problems(rings: Sequence[RingHealth]) -> Iterator[Problem]:
     for ring in rings:
         copies = "fragments" if ring.needed > 1 else "copies"
         if ring.lost_count:
-            found.append(
-                Problem(
-                    Severity.CRITICAL,
-                    f"{ring.name}: {ring.lost_count} partitions have too few {copies} within reach",
-                    "bring a device of each back: nothing else can make these readable",
-                )
+            yield _critical(
+                f"{ring.name}: {ring.lost_count} partitions have too few {copies} within reach",
+                "bring a device of each back: nothing else can make these readable",
             )
         if ring.last_count:
-            text = f"{ring.name}: {ring.last_count} partitions are at their last {copies}"
-            if ring.needed == 1:
-                text = f"{ring.name}: {ring.last_count} partitions are at one copy"
-            found.append(
-                Problem(
-                    Severity.CRITICAL,
-                    text,
-                    "bring devices back first; replicators copy to handoffs meanwhile",
-                )
+            left = "one copy" if ring.needed == 1 else f"their last {copies}"
+            yield _critical(
+                f"{ring.name}: {ring.last_count} partitions are at {left}",
+                "bring devices back first; replicators copy to handoffs meanwhile",
             )
         elif ring.degraded and not ring.lost_count:
-            found.append(
-                Problem(
-                    Severity.WARNING,
-                    f"{ring.name}: {ring.degraded} partitions lack {ring.missing_copies} {copies}",
-                    "replicators and reconstructors make them anew on handoffs and give them back later",
-                )
+            yield _warning(
+                f"{ring.name}: {ring.degraded} partitions lack {ring.missing_copies} {copies}",
+                "replicators and reconstructors make them anew on handoffs and give them back later",
             )
-    return found
 
 
-def _placement_problems(copies: Sequence[RingCopies], needed: Mapping[str, int]) -> list[Problem]:
-    """Return the differences from the rings that replicators report."""
-    found = []
+def _placement_problems(copies: Sequence[RingCopies], needed: Mapping[str, int]) -> Iterator[Problem]:
+    """Yield the differences from the rings that replicators report."""
     for ring in copies:
         daemon = "reconstructor" if needed.get(ring.name, 1) > 1 else "replicator"
         what = "partitions" if ring.name.startswith("object") else "databases"
         if ring.misplaced:
-            found.append(
-                Problem(
-                    Severity.WARNING,
-                    f"{ring.name}: {ring.misplaced} {what} on devices where they do not belong",
-                    f"the {daemon}s move them; a rebalance is over when none is left",
-                )
+            yield _warning(
+                f"{ring.name}: {ring.misplaced} {what} on devices where they do not belong",
+                f"the {daemon}s move them; a rebalance is over when none is left",
             )
         if ring.missing:
             names = [f"{device} ({count})" for device, count in ring.missing_on.most_common()]
-            found.append(
-                Problem(
-                    Severity.WARNING,
-                    f"{ring.name}: {ring.missing} copies missing on {_list_some(names)}",
-                    f"the {daemon}s of other devices make them; a replaced disk is full when none is missing",
-                )
+            yield _warning(
+                f"{ring.name}: {ring.missing} copies missing on {_list_some(names)}",
+                f"the {daemon}s of other devices make them; a replaced disk is full when none is missing",
             )
         if ring.failed:
-            found.append(
-                Problem(
-                    Severity.WARNING,
-                    f"{ring.name}: the last pass failed for {ring.failed} {what} "
-                    f"on {_list_some(sorted(map(str, ring.failed_on)))}",
-                    f"the log of the {daemon}s there says why",
-                )
+            yield _warning(
+                f"{ring.name}: the last pass failed for {ring.failed} {what} "
+                f"on {_list_some(sorted(map(str, ring.failed_on)))}",
+                f"the log of the {daemon}s there says why",
             )
-        found += _unknown_problems(ring, daemon)
-    return found
+        yield from _unknown_problems(ring, daemon)
 
 
-def _unknown_problems(ring: RingCopies, daemon: str) -> list[Problem]:
-    """Return what is unknown about a ring."""
-    found = []
+def _unknown_problems(ring: RingCopies, daemon: str) -> Iterator[Problem]:
+    """Yield what is unknown about a ring."""
     if ring.is_splitting:
-        found.append(
-            Problem(
-                Severity.WARNING,
-                f"{ring.name}: the part power is being increased; copies are not compared meanwhile",
-                "go on to its end, finish_increase_partition_power (doc/howto/part-power.md)",
-            )
+        yield _warning(
+            f"{ring.name}: the part power is being increased; copies are not compared meanwhile",
+            "go on to its end, finish_increase_partition_power (doc/howto/part-power.md)",
         )
     if ring.waiting:
         count = _count_text(len(ring.waiting), "device")
-        found.append(
-            Problem(
-                Severity.WARNING,
-                f"{ring.name}: {count} not checked since the ring changed: {_list_some(ring.waiting)}",
-                f"wait for the {daemon}s: the rebalance is not over before",
-            )
+        yield _warning(
+            f"{ring.name}: {count} not checked since the ring changed: {_list_some(ring.waiting)}",
+            f"wait for the {daemon}s: the rebalance is not over before",
         )
     if ring.unknown:
-        found.append(
-            Problem(
-                Severity.UNKNOWN,
-                f"{ring.name}: no counts of misplaced and missing copies from "
-                f"{_list_some(sorted(map(str, ring.unknown)))}",
-                f"start the {daemon}s there, or wait for their first pass; for nodes of OpenStack Swift, "
-                "which do not count, use swift-dispersion-report",
-            )
+        yield Problem(
+            Severity.UNKNOWN,
+            f"{ring.name}: no counts of misplaced and missing copies from "
+            f"{_list_some(sorted(map(str, ring.unknown)))}",
+            f"start the {daemon}s there, or wait for their first pass; for nodes of OpenStack Swift, "
+            "which do not count, use swift-dispersion-report",
         )
     if ring.partial:
-        found.append(
-            Problem(
-                Severity.UNKNOWN,
-                f"{ring.name}: missing copies are unknown, handoffs_only is on at "
-                f"{_list_some(sorted(map(str, ring.partial)))}",
-                f"turn it off and restart the {daemon}s when the rebalance is over",
-            )
+        yield Problem(
+            Severity.UNKNOWN,
+            f"{ring.name}: missing copies are unknown, handoffs_only is on at "
+            f"{_list_some(sorted(map(str, ring.partial)))}",
+            f"turn it off and restart the {daemon}s when the rebalance is over",
         )
-    return found
 
 
-def _peer_failures(snapshot: ClusterSnapshot) -> list[Problem]:
-    """Return failures of servers that report nothing else about copies."""
+def _peer_failures(snapshot: ClusterSnapshot) -> Iterator[Problem]:
+    """Yield failures of servers that report nothing else about copies."""
     nothing = HostCopies({}, {})
     failed = {
         host: count
         for (kind, host), count in snapshot.failures.items()
         if count and not snapshot.copies.get((kind, host), nothing).completed
     }
-    if not failed:
-        return []
-    names = [f"{host} ({count})" for host, count in sorted(failed.items())]
-    return [
-        Problem(
-            Severity.WARNING,
+    if failed:
+        names = [f"{host} ({count})" for host, count in sorted(failed.items())]
+        yield _warning(
             f"{sum(failed.values())} failures in the last replication passes: {_list_some(names)}",
             "the logs of the replicators there say why",
         )
-    ]
 
 
 def _healed_at(
@@ -503,83 +470,60 @@ def _healed_at(
     return max(ends, default=None)
 
 
-def _stale_problems(snapshot: ClusterSnapshot, now_s: float) -> list[Problem]:
-    stale: dict[str, list[str]] = {}
+def _stale_problems(snapshot: ClusterSnapshot, now_s: float) -> Iterator[Problem]:
+    stale: dict[str, list[Host]] = {}
     for (kind, host), said in snapshot.replication.items():
         last = said.get("replication_last") or said.get("object_replication_last")
         if kind == "object" and last is None:
             last = snapshot.reconstruction.get(host, {}).get("object_reconstruction_last")
         if not isinstance(last, (int, float)) or now_s - last > STALE_S:
-            stale.setdefault(kind, []).append(str(host))
-    return [
-        Problem(
-            Severity.WARNING,
+            stale.setdefault(kind, []).append(host)
+    for kind, hosts in stale.items():
+        yield _warning(
             f"no {kind} replication completed within {STALE_S / 3600:g} hours on {_list_some(hosts)}",
             f"start it (swift-init {kind}-replicator start), or wait for its first pass; its log says what "
             "holds it up",
         )
-        for kind, hosts in stale.items()
-    ]
 
 
-def _full_device_problems(snapshot: ClusterSnapshot) -> list[Problem]:
+def _full_device_problems(snapshot: ClusterSnapshot) -> Iterator[Problem]:
     fullness = _fullness(snapshot)
-    found = []
-    for limit, level in ((CRITICAL_FULL_PERCENT, Severity.CRITICAL), (WARN_FULL_PERCENT, Severity.WARNING)):
-        upper = 101.0 if level is Severity.CRITICAL else CRITICAL_FULL_PERCENT
+    for problem, limit, upper in (
+        (_critical, CRITICAL_FULL_PERCENT, 101.0),
+        (_warning, WARN_FULL_PERCENT, CRITICAL_FULL_PERCENT),
+    ):
         names = [name for name, percent in fullness.items() if limit <= percent < upper]
         if names:
-            found.append(
-                Problem(
-                    level,
-                    f"{_count_text(len(names), 'device')} over {limit:g} % full: {_list_some(names)}",
-                    "add devices and rebalance; delete what may go",
-                )
+            yield problem(
+                f"{_count_text(len(names), 'device')} over {limit:g} % full: {_list_some(names)}",
+                "add devices and rebalance; delete what may go",
             )
-    return found
 
 
-def _capacity_problems(capacity: CapacityForecast) -> list[Problem]:
-    found = []
+def _capacity_problems(capacity: CapacityForecast) -> Iterator[Problem]:
     for each in capacity.zones:
         if each.days is None or each.days >= max(capacity.warning_days, capacity.critical_days):
             continue
-        level = Severity.CRITICAL if each.days < capacity.critical_days else Severity.WARNING
+        problem = _critical if each.days < capacity.critical_days else _warning
         days = _count_text(int(each.days), "day")
-        found.append(
-            Problem(
-                level,
-                f"policy {each.policy}: zone {each.zone} is full in {days} at the growth of the last weeks",
-                "add devices to this zone and rebalance (doc/howto/add-disk.md); delete what may go",
-            )
+        yield problem(
+            f"policy {each.policy}: zone {each.zone} is full in {days} at the growth of the last weeks",
+            "add devices to this zone and rebalance (doc/howto/add-disk.md); delete what may go",
         )
     if capacity.error:
-        found.append(
-            Problem(
-                Severity.UNKNOWN,
-                f"the growth is unknown: the capacity history cannot be kept: {capacity.error}",
-                "name a file with --history in a directory that the user of swift-health may write to",
-            )
+        yield Problem(
+            Severity.UNKNOWN,
+            f"the growth is unknown: the capacity history cannot be kept: {capacity.error}",
+            "name a file with --history in a directory that the user of swift-health may write to",
         )
-    return found
 
 
-def _failing_device_problems(snapshot: ClusterSnapshot, now_s: float) -> list[Problem]:
-    names = [
+def _failing_devices(snapshot: ClusterSnapshot, now_s: float) -> list[str]:
+    return [
         f"{host.ip}/{device} ({errors.count}, {errors.error}, none for {_quiet_text(now_s - errors.last_s)})"
         for host, found in snapshot.device_errors.items()
         for device, errors in found.items()
         if now_s - errors.last_s < ERRORS_S
-    ]
-    if not names:
-        return []
-    return [
-        Problem(
-            Severity.WARNING,
-            f"{_count_text(len(names), 'device')} with I/O errors in the last day: {_list_some(names)}",
-            "read the kernel's log about them; unmount a device to repair it, or replace it: this ends the "
-            "warning",
-        )
     ]
 
 
@@ -587,41 +531,23 @@ def _quiet_text(seconds: float) -> str:
     return age_text(max(0.0, seconds)).removesuffix(" ago")
 
 
-def _dead_space_problems(snapshot: ClusterSnapshot) -> list[Problem]:
-    names = [
-        f"{host.ip}/{device} ({space.dead / 1e9:.0f} GB)"
+def _packed_problems(snapshot: ClusterSnapshot) -> Iterator[Problem]:
+    spaces = [
+        (f"{host.ip}/{device}", space)
         for host, found in snapshot.packed.items()
         for device, space in found.items()
-        if space.is_mostly_dead
     ]
-    if not names:
-        return []
-    return [
-        Problem(
-            Severity.WARNING,
-            f"{_count_text(len(names), 'device')} whose volumes are mostly dead: {_list_some(names)}",
-            "see that swift-object-compactor runs there, and raise its bytes_per_second",
-        )
-    ]
-
-
-def _lost_record_problems(snapshot: ClusterSnapshot) -> list[Problem]:
-    names = [
-        f"{host.ip}/{device} ({space.lost} bytes)"
-        for host, found in snapshot.packed.items()
-        for device, space in found.items()
-        if space.lost
-    ]
-    if not names:
-        return []
-    return [
-        Problem(
-            Severity.WARNING,
-            f"{_count_text(len(names), 'device')} with lost records: {_list_some(names)}",
-            "let replication restore the objects, or replace the device; swift-object-volumes verify tells "
-            "where, and compact --accept-loss removes the volume",
-        )
-    ]
+    yield from _device_problems(
+        [f"{name} ({space.dead / 1e9:.0f} GB)" for name, space in spaces if space.is_mostly_dead],
+        "whose volumes are mostly dead",
+        "see that swift-object-compactor runs there, and raise its bytes_per_second",
+    )
+    yield from _device_problems(
+        [f"{name} ({space.lost} bytes)" for name, space in spaces if space.lost],
+        "with lost records",
+        "let replication restore the objects, or replace the device; swift-object-volumes verify tells "
+        "where, and compact --accept-loss removes the volume",
+    )
 
 
 def _fullness(snapshot: ClusterSnapshot) -> dict[str, float]:
@@ -642,33 +568,21 @@ def _percent(entry: Mapping[str, Any]) -> float:
     return 100.0 * entry["used"] / size if size else 0.0
 
 
-def _other_problems(snapshot: ClusterSnapshot) -> list[Problem]:
-    found = []
+def _other_problems(snapshot: ClusterSnapshot) -> Iterator[Problem]:
     if snapshot.other_rings:
-        found.append(
-            Problem(
-                Severity.WARNING,
-                f"rings differ on {_list_some(list(map(str, snapshot.other_rings)))}",
-                "copy the ring files of this machine there, or take theirs; swift-recon --md5 says which",
-            )
+        yield _warning(
+            f"rings differ on {_list_some(list(snapshot.other_rings))}",
+            "copy the ring files of this machine there, or take theirs; swift-recon --md5 says which",
         )
-    wrong = [str(host) for host, seconds in snapshot.clocks.items() if abs(seconds) > CLOCK_S]
+    wrong = [host for host, seconds in snapshot.clocks.items() if abs(seconds) > CLOCK_S]
     if wrong:
-        found.append(
-            Problem(
-                Severity.CRITICAL,
-                f"clocks differ by more than {CLOCK_S:g} s on {_list_some(wrong)}",
-                "set them right (NTP): the newest write wins by its time",
-            )
+        yield _critical(
+            f"clocks differ by more than {CLOCK_S:g} s on {_list_some(wrong)}",
+            "set them right (NTP): the newest write wins by its time",
         )
     bad = [f"{host} ({count})" for host, count in snapshot.drive_errors.items() if count]
     if bad:
-        found.append(
-            Problem(
-                Severity.WARNING, f"the kernel saw drive errors on {_list_some(bad)}", "look at these drives"
-            )
-        )
-    return found
+        yield _warning(f"the kernel saw drive errors on {_list_some(bad)}", "look at these drives")
 
 
 #: Replicators pause between passes, mostly for 30 seconds.
@@ -700,7 +614,7 @@ def _count_text(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-def _list_some(names: Sequence[str], shown_max: int = 4) -> str:
+def _list_some(names: Sequence[object], shown_max: int = 4) -> str:
     """Return a few of them."""
     rest = len(names) - shown_max
-    return ", ".join(names[:shown_max]) + (f" and {rest} more" if rest > 0 else "")
+    return ", ".join(map(str, names[:shown_max])) + (f" and {rest} more" if rest > 0 else "")

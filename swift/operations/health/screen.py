@@ -11,16 +11,7 @@ from swift.operations.health.forecast import ZoneForecast
 from swift.operations.recon.report import age_text, size_text
 
 #: The columns of the table; "?" stands for what no replicator reports.
-_HEADS = (
-    "partitions",
-    "degraded",
-    "away",
-    "at last copy",
-    "out of reach",
-    "to move",
-    "to copy",
-    "failed",
-)
+_HEADS = (*("partitions", "degraded", "away", "at last copy", "out of reach", "to move", "to copy"), "failed")
 
 
 def screen(health: Health, now_s: float) -> Iterator[str]:

@@ -22,13 +22,6 @@ from swift.platform.regularfiles import read_through_links
 GRAPH_WIDTH = 69
 #: No server has greater figures; larger values are dropped.
 NUMBER_MAX = 1 << 63
-_SOCKETS = (
-    ("tcp_in_use", "tcp_in_use"),
-    ("tcp_mem_allocated_bytes", "tcp_mem_allocated_bytes"),
-    ("tcp6_in_use", "tcp6_in_use"),
-    ("time_wait", "time_wait"),
-    ("orphan", "orphan"),
-)
 
 
 @dataclass(frozen=True)
@@ -100,6 +93,42 @@ def _last_completions(replies: Sequence[ReconReply], *keys: str) -> dict[str, fl
     return found
 
 
+@dataclass(frozen=True)
+class FiguresCheck:
+    """A check whose report is figures of the servers, and perhaps the last completions."""
+
+    heading: str
+    endpoint: str
+    keys: tuple[str, ...]
+    #: The name of a figure from its key.
+    name: str = "{}"
+    completed: str = ""
+
+    def __call__(self, context: CheckContext, report: ReconReport) -> None:
+        """Make the check."""
+        report.print_heading(self.heading)
+        replies = context.recon(self.endpoint, report)
+        for key in self.keys:
+            report.stats(self.name.format(key), _values(replies, key))
+        if self.completed:
+            report.completions(_last_completions(replies, self.completed))
+
+
+check_expirer = FiguresCheck(
+    "Checking on expirers", "expirer/object", ("object_expiration_pass", "expired_last_pass")
+)
+check_reconstruction = FiguresCheck(
+    "Checking on reconstructors",
+    "reconstruction/object",
+    ("object_reconstruction_time",),
+    completed="object_reconstruction_last",
+)
+check_load = FiguresCheck("Checking load averages", "load", ("1m", "5m", "15m"), "{}_load_avg")
+_SOCKETS = ("tcp_in_use", "tcp_mem_allocated_bytes", "tcp6_in_use", "time_wait", "orphan")
+check_sockets = FiguresCheck("Checking socket usage", "sockstat", _SOCKETS)
+check_drive_audit = FiguresCheck("Checking drive-audit errors", "driveaudit", ("drive_audit_errors",))
+
+
 def check_async(context: CheckContext, report: ReconReport) -> None:
     """Report the container updates that wait to be delivered."""
     report.print_heading("Checking async pendings")
@@ -150,14 +179,6 @@ def _name_failures(replies: Sequence[ReconReply], report: ReconReport) -> None:
             report.print_line(
                 f"-> {reply.host}: {failures:g} failures in its last pass, of {of:g} attempts; see its log"
             )
-
-
-def check_reconstruction(context: CheckContext, report: ReconReport) -> None:
-    """Report the last passes of the reconstructors."""
-    report.print_heading("Checking on reconstructors")
-    replies = context.recon("reconstruction/object", report)
-    report.stats("object_reconstruction_time", _values(replies, "object_reconstruction_time"))
-    report.completions(_last_completions(replies, "object_reconstruction_last"))
 
 
 def check_auditor(context: CheckContext, report: ReconReport) -> None:
@@ -219,14 +240,6 @@ def check_updater(context: CheckContext, report: ReconReport) -> None:
     report.stats("updater_last_sweep", sweeps)
 
 
-def check_expirer(context: CheckContext, report: ReconReport) -> None:
-    """Report the last pass of the expirers."""
-    report.print_heading("Checking on expirers")
-    replies = context.recon("expirer/object", report)
-    for key in ("object_expiration_pass", "expired_last_pass"):
-        report.stats(key, _values(replies, key))
-
-
 def check_packed(context: CheckContext, report: ReconReport) -> None:
     """Report the volumes of packed devices. Nodes without such devices have no figures."""
     report.print_heading("Checking volumes of packed devices")
@@ -272,14 +285,6 @@ def check_servers(context: CheckContext, report: ReconReport) -> None:
     report.matched(len(context.hosts) - errors - wrong, len(context.hosts), errors, "ok")
 
 
-def check_load(context: CheckContext, report: ReconReport) -> None:
-    """Load averages."""
-    report.print_heading("Checking load averages")
-    replies = context.recon("load", report)
-    for key in ("1m", "5m", "15m"):
-        report.stats(f"{key}_load_avg", _values(replies, key))
-
-
 def check_quarantined(context: CheckContext, report: ReconReport) -> None:
     """Report the quarantined entries."""
     report.print_heading("Checking quarantine")
@@ -290,21 +295,6 @@ def check_quarantined(context: CheckContext, report: ReconReport) -> None:
         report.stats(f"quarantined_objects_{index}", values)
     for kind in ("objects", "containers", "accounts"):
         report.stats(f"quarantined_{kind}", _values(replies, kind))
-
-
-def check_sockets(context: CheckContext, report: ReconReport) -> None:
-    """Report the sockets in use."""
-    report.print_heading("Checking socket usage")
-    replies = context.recon("sockstat", report)
-    for name, key in _SOCKETS:
-        report.stats(name, _values(replies, key))
-
-
-def check_drive_audit(context: CheckContext, report: ReconReport) -> None:
-    """Report errors that swift-drive-audit found in the kernel's log."""
-    report.print_heading("Checking drive-audit errors")
-    replies = context.recon("driveaudit", report)
-    report.stats("drive_audit_errors", _values(replies, "drive_audit_errors"))
 
 
 def check_time(context: CheckContext, report: ReconReport) -> None:

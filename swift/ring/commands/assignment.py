@@ -89,9 +89,7 @@ def rebalance(session: BuilderSession, argv: Sequence[str]) -> int:
     builder = session.loaded
     if builder.next_part_power is not None:
         raise EndSubcommand(
-            EXIT_ERROR,
-            "Partition power increase in progress.\n"
-            "You need to finish the increase first before rebalancing.",
+            "Partition power increase in progress.\nYou need to finish the increase first before rebalancing."
         )
     seconds_left = builder.min_part_seconds_left
     devs_changed = builder.devs_changed
@@ -104,7 +102,7 @@ def rebalance(session: BuilderSession, argv: Sequence[str]) -> int:
             result = builder.rebalance(seed=seed, progress=session.progress())
         builder.validate()
     except RingError as error:
-        raise EndSubcommand(EXIT_ERROR, _framed(str(error)))
+        raise EndSubcommand(_framed(str(error)))
     if not (result.changed or result.removed or "--force" in options.flags):
         return _nothing_to_do(session, builder, seconds_left)
     if not (devs_changed or "--force" in options.flags) and _hardly_changed(before, result):
@@ -205,7 +203,7 @@ def dispersion(session: BuilderSession, argv: Sequence[str]) -> int:
     try:
         report = dispersion_report(builder, next(iter(options.words), None))
     except re.error as error:
-        raise EndSubcommand(EXIT_ERROR, f"Invalid search filter {options.words[0]!r}: {error}")
+        raise EndSubcommand(f"Invalid search filter {options.words[0]!r}: {error}")
     session.report(asdict(report))
     session.say(
         f"Dispersion is {report.dispersion:.6f}, Balance is {report.balance:.6f}, "
@@ -217,8 +215,7 @@ def dispersion(session: BuilderSession, argv: Sequence[str]) -> int:
         session.say(f"Worst tier is {report.worst.over_percent:.6f} ({report.worst.name})")
         code = EXIT_WARNING
     if "--verbose" in options.flags:
-        for line in tier_table(report):
-            session.say(line)
+        session.say(*tier_table(report))
     return code
 
 
@@ -234,7 +231,7 @@ def validate(session: BuilderSession, argv: Sequence[str]) -> int:
     return EXIT_SUCCESS
 
 
-def write_ring(session: BuilderSession, argv: Sequence[str]) -> int:
+def write_ring(session: BuilderSession, argv: Sequence[str]) -> None:
     """Write the ring file again, without rebalancing."""
     options = _Options(argv, (), ("--format-version", "--dev-id-bytes"))
     if options.words:
@@ -243,7 +240,7 @@ def write_ring(session: BuilderSession, argv: Sequence[str]) -> int:
     dev_id_bytes = options.choice("--dev-id-bytes", ("2", "4"))
     builder = session.loaded
     if not builder.live_devs:
-        raise EndSubcommand(EXIT_ERROR, "Unable to write empty ring.")
+        raise EndSubcommand("Unable to write empty ring.")
     if not builder.rows:
         session.warn(
             "WARNING: Writing a ring with no partition assignments but with devices; "
@@ -253,24 +250,22 @@ def write_ring(session: BuilderSession, argv: Sequence[str]) -> int:
     try:
         session.write_ring(format_version=format_version, dev_id_bytes=dev_id_bytes)
     except (RingFileError, OverflowError) as error:
-        raise EndSubcommand(EXIT_ERROR, str(error))
+        raise EndSubcommand(str(error))
     session.back_up(session.ring_path)
-    return EXIT_SUCCESS
 
 
-def write_builder(session: BuilderSession, argv: Sequence[str]) -> int:
+def write_builder(session: BuilderSession, argv: Sequence[str]) -> None:
     """Make a builder from a ring file, for those who lost theirs; what a ring does not hold is lost."""
     if os.path.exists(session.builder_path):
         raise EndSubcommand(
-            EXIT_ERROR,
-            f"Cowardly refusing to overwrite existing Ring Builder file: {session.builder_path}",
+            f"Cowardly refusing to overwrite existing Ring Builder file: {session.builder_path}"
         )
     try:
         hours = int(argv[0]) if argv else _DEFAULT_MIN_PART_HOURS
         if hours < 0:
             raise ValueError
     except ValueError:
-        raise EndSubcommand(EXIT_ERROR, f"{argv[0]!r} is not a whole number of hours.")
+        raise EndSubcommand(f"{argv[0]!r} is not a whole number of hours.")
     if not argv:
         session.warn(
             f"WARNING: default min_part_hours may not match the value in the lost builder ({hours})."
@@ -278,10 +273,9 @@ def write_builder(session: BuilderSession, argv: Sequence[str]) -> int:
     table = load_table(session.ring_path)
     session.builder = RingBuilder.from_table(table, min_part_hours=hours)
     session.save()
-    return EXIT_SUCCESS
 
 
-def version(session: BuilderSession, argv: Sequence[str]) -> int:
+def version(session: BuilderSession, argv: Sequence[str]) -> None:
     """Show the format and the builder version of a ring file."""
     table = load_table(session.ring_path)
     built = "none" if table.build_version is None else str(table.build_version)
@@ -297,4 +291,3 @@ def version(session: BuilderSession, argv: Sequence[str]) -> int:
         f"{session.ring_path}: Serialization version: {table.format_version} "
         f"({table.dev_id_bytes}-byte IDs), build version: {built}"
     )
-    return EXIT_SUCCESS

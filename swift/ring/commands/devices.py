@@ -7,6 +7,7 @@ spec: ring.md §11
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import cast
 
 from swift.ring.commands.select import (
@@ -14,7 +15,6 @@ from swift.ring.commands.select import (
     Arguments,
     BadValue,
     list_names,
-    matching,
     matching_any,
     parse_add_value,
     parse_change_value,
@@ -41,13 +41,12 @@ _ADD_REQUIRED = (
 def _refuse_during_increase(session: BuilderSession, action: str) -> None:
     if session.loaded.next_part_power is not None:
         raise EndSubcommand(
-            EXIT_ERROR,
             "Partition power increase in progress. You need \n"
-            f"to finish the increase first before {action} devices.",
+            f"to finish the increase first before {action} devices."
         )
 
 
-def add(session: BuilderSession, argv: Sequence[str]) -> int:
+def add(session: BuilderSession, argv: Sequence[str]) -> None:
     """Add devices by add values with weights, or one device by options."""
     _refuse_during_increase(session, "adding")
     try:
@@ -60,11 +59,10 @@ def add(session: BuilderSession, argv: Sequence[str]) -> int:
             assert dev is not None, "a device that was just added exists"
             lines.append(f"Device {describe(dev)} with {dev['weight']} weight got id {dev_id}")
     except DuplicateDevice as error:
-        raise EndSubcommand(EXIT_ERROR, f"{error}\n{UNCHANGED}\n")
+        raise EndSubcommand(f"{error}\n{UNCHANGED}\n")
     except (BadValue, DeviceError, ValueError) as error:
-        raise EndSubcommand(EXIT_ERROR, f"{error}\n{UNCHANGED}")
+        raise EndSubcommand(f"{error}\n{UNCHANGED}")
     _save_and_say(session, lines)
-    return EXIT_SUCCESS
 
 
 def _devices_to_add(session: BuilderSession, arguments: Arguments) -> list[DeviceRecord]:
@@ -108,8 +106,7 @@ def search(session: BuilderSession, argv: Sequence[str]) -> int:
     if not found:
         session.say(_NOTHING_FOUND)
         return EXIT_ERROR
-    for line in search_table(facts):
-        session.say(line)
+    session.say(*search_table(facts))
     return EXIT_SUCCESS
 
 
@@ -135,71 +132,56 @@ def require_rows(session: BuilderSession) -> None:
     """Stop unless the builder has been rebalanced."""
     if not session.loaded.rows:
         raise EndSubcommand(
-            EXIT_ERROR,
-            f'Specified builder file "{session.builder_path}" is not rebalanced yet. Please rebalance first.',
+            f'Specified builder file "{session.builder_path}" is not rebalanced yet. Please rebalance first.'
         )
 
 
-def _set_each(session: BuilderSession, argv: Sequence[str], name: str, parse: Callable[[str], float]) -> int:
+def _set_each(name: str, parse: Callable[[str], float], session: BuilderSession, argv: Sequence[str]) -> None:
     """set_weight, set_region and set_zone: (search value, new value) pairs."""
     arguments = Arguments(argv)
     lines = []
     try:
         changes = [(wanted, parse(text)) for wanted, text in arguments.value_pairs()]
         for wanted, value in changes:
-            devs = _found_or_stop(session, wanted)
-            _confirm_many(session, devs, name, yes=arguments.yes)
+            devs = _found_or_stop(session, [wanted])
+            _confirm_many(session, devs, f"update the {name} for these", "modifications", yes=arguments.yes)
             for dev in devs:
                 session.loaded.change_device(dev["id"], **cast(DeviceRecord, {name: value}))
                 lines.append(f"{describe(dev)} {name} set to {dev.get(name)}")
     except (DeviceError, ValueError) as error:
-        raise EndSubcommand(EXIT_ERROR, str(error))
+        raise EndSubcommand(str(error))
     _save_and_say(session, lines)
-    return EXIT_SUCCESS
 
 
 def _save_and_say(session: BuilderSession, lines: Sequence[str]) -> None:
     """Save what all of the pairs changed, and only then tell of it."""
     session.save()
-    for line in lines:
-        session.say(line)
+    session.say(*lines)
 
 
-def _found_or_stop(session: BuilderSession, wanted: DeviceRecord) -> list[DeviceRecord]:
-    devs = matching(session.loaded, wanted)
+def _found_or_stop(session: BuilderSession, wanted: Sequence[DeviceRecord]) -> list[DeviceRecord]:
+    devs = matching_any(session.loaded, wanted)
     if not devs:
-        raise EndSubcommand(EXIT_ERROR, f"Search value matched 0 devices.\n{UNCHANGED}")
+        raise EndSubcommand(f"Search value matched 0 devices.\n{UNCHANGED}")
     return devs
 
 
-def _confirm_many(session: BuilderSession, devs: list[DeviceRecord], what: str, *, yes: bool) -> None:
-    if len(devs) < 2:
-        return
-    for line in list_names(devs):
-        session.say(line)
-    session.confirm(
-        f"Are you sure you want to update the {what} for these {len(devs)} devices? (y/N) ",
-        "Aborting device modifications",
-        yes=yes,
-    )
+def _confirm_many(
+    session: BuilderSession, devs: list[DeviceRecord], verb: str, changes: str, *, yes: bool
+) -> None:
+    if len(devs) > 1:
+        session.say(*list_names(devs))
+        question = f"Are you sure you want to {verb} {len(devs)} devices? (y/N) "
+        session.confirm(question, f"Aborting device {changes}", yes=yes)
 
 
-def set_weight(session: BuilderSession, argv: Sequence[str]) -> int:
-    """Change weights; takes effect at the next rebalance."""
-    return _set_each(session, argv, "weight", float)
+#: Change weights, regions or zones; takes effect at the next rebalance.
+set_weight = partial(_set_each, "weight", float)
+set_region = partial(_set_each, "region", int)
+set_zone = partial(_set_each, "zone", int)
 
 
-def set_region(session: BuilderSession, argv: Sequence[str]) -> int:
-    """Change regions; takes effect at the next rebalance."""
-    return _set_each(session, argv, "region", int)
-
-
-def set_zone(session: BuilderSession, argv: Sequence[str]) -> int:
-    """Change zones; takes effect at the next rebalance."""
-    return _set_each(session, argv, "zone", int)
-
-
-def set_info(session: BuilderSession, argv: Sequence[str]) -> int:
+def set_info(session: BuilderSession, argv: Sequence[str]) -> None:
     """Change addresses, names and meta, which placement does not look at."""
     arguments = Arguments(argv)
     changes: list[tuple[DeviceRecord, DeviceRecord]]
@@ -215,37 +197,26 @@ def set_info(session: BuilderSession, argv: Sequence[str]) -> int:
     lines = []
     try:
         for wanted, change in changes:
-            devs = _found_or_stop(session, wanted)
-            _confirm_many(session, devs, "info", yes=arguments.yes)
+            devs = _found_or_stop(session, [wanted])
+            _confirm_many(session, devs, "update the info for these", "modifications", yes=arguments.yes)
             for dev in devs:
                 before = describe(dev)
                 session.loaded.set_info(dev["id"], **change)
                 lines.append(f"Device {before} is now {describe(dev)}")
     except (DeviceError, DuplicateDevice) as error:
-        raise EndSubcommand(EXIT_ERROR, str(error))
+        raise EndSubcommand(str(error))
     _save_and_say(session, lines)
-    return EXIT_SUCCESS
 
 
-def remove(session: BuilderSession, argv: Sequence[str]) -> int:
+def remove(session: BuilderSession, argv: Sequence[str]) -> None:
     """Mark devices; they go at the next rebalance."""
     arguments = Arguments(argv)
     wanted = arguments.searches(arguments.words)
     _refuse_during_increase(session, "removing")
-    devs = matching_any(session.loaded, wanted)
-    if not devs:
-        raise EndSubcommand(EXIT_ERROR, f"Search value matched 0 devices.\n{UNCHANGED}")
-    if len(devs) > 1:
-        for line in list_names(devs):
-            session.say(line)
-        session.confirm(
-            f"Are you sure you want to remove these {len(devs)} devices? (y/N) ",
-            "Aborting device removals",
-            yes=arguments.yes,
-        )
+    devs = _found_or_stop(session, wanted)
+    _confirm_many(session, devs, "remove these", "removals", yes=arguments.yes)
     for dev in devs:
         session.loaded.remove_device(dev["id"])
     _save_and_say(
         session, [f"{describe(dev)} marked for removal and will be removed next rebalance." for dev in devs]
     )
-    return EXIT_SUCCESS

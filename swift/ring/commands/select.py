@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NoReturn, cast
 
 from swift.ring.builder import RingBuilder
-from swift.ring.commands.session import EXIT_ERROR, EndSubcommand, WrongUsage
+from swift.ring.commands.session import EndSubcommand, WrongUsage
 from swift.ring.device import DeviceRecord, describe
 
 _IP = r"\[[^\]]*\]|[0-9.]+"
@@ -169,7 +169,7 @@ class _Parser(argparse.ArgumentParser):
     """Reports errors as one line instead of exiting."""
 
     def error(self, message: str) -> NoReturn:
-        raise EndSubcommand(EXIT_ERROR, f"swift-ring-builder: error: {message}")
+        raise EndSubcommand(f"swift-ring-builder: error: {message}")
 
 
 _OPTIONS = (

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TextIO
 
+from swift.config.commandline import ProgressLine
 from swift.platform.privileges import inherit_owner, make_directories
 from swift.ring.builder import RingBuilder
 
@@ -28,7 +29,7 @@ _PROGRESS_EVERY_S = 0.2
 class EndSubcommand(Exception):
     """Ends a subcommand with an exit code; the text, if any, has a line of its own on stdout."""
 
-    def __init__(self, code: int, text: str = ""):
+    def __init__(self, text: str, code: int = EXIT_ERROR):
         super().__init__(text)
         self.code = code
         self.text = text
@@ -56,13 +57,13 @@ class BuilderSession:
     def loaded(self) -> RingBuilder:
         """The builder, for subcommands that cannot run without."""
         if self.builder is None:
-            raise EndSubcommand(EXIT_ERROR, f"Ring Builder file does not exist: {self.builder_path}")
+            raise EndSubcommand(f"Ring Builder file does not exist: {self.builder_path}")
         return self.builder
 
-    def say(self, text: str = "") -> None:
-        """Print a line of the report; silent when the report is JSON."""
+    def say(self, *lines: str) -> None:
+        """Print lines of the report; silent when the report is JSON."""
         if not self.as_json:
-            print(text, file=self.out)
+            print("".join(f"{line}\n" for line in lines), end="", file=self.out)
 
     def warn(self, text: str) -> None:
         """Print a line on stderr."""
@@ -107,29 +108,21 @@ class BuilderSession:
         except EOFError:
             answer = ""
         if answer.strip().lower() != "y":
-            raise EndSubcommand(EXIT_ERROR, refusal)
+            raise EndSubcommand(refusal)
 
     def progress(self) -> Callable[[str, int, int], None] | None:
         """Return a line on stderr that shows the progress of a rebalance, or None when it is no terminal."""
-        return LineProgress(self.err) if self.err.isatty() else None
+        if not self.err.isatty():
+            return None
+        line = ProgressLine(self.err, every_s=_PROGRESS_EVERY_S)
 
+        def show(step: str, done: int, total: int) -> None:
+            if done < total:
+                line.show(f"{step}: {done} of {total} ({100 * done // total}%)")
+            else:
+                line.clear()
 
-class LineProgress:
-    """Rewrites one line of a terminal, a few times a second at most."""
-
-    def __init__(self, out: TextIO, clock: Callable[[], float] = time.monotonic):
-        self._out = out
-        self._clock = clock
-        self._next_s = 0.0
-
-    def __call__(self, step: str, done: int, total: int) -> None:
-        finished = done >= total
-        if self._clock() < self._next_s and not finished:
-            return
-        self._next_s = self._clock() + _PROGRESS_EVERY_S
-        share = 100 * done // total if total else 100
-        self._out.write("\r\x1b[K" if finished else f"\r\x1b[K{step}: {done} of {total} ({share}%)")
-        self._out.flush()
+        return show
 
 
 def take_switches(argv: Sequence[str]) -> tuple[list[str], bool, bool]:
@@ -143,7 +136,7 @@ def take_switches(argv: Sequence[str]) -> tuple[list[str], bool, bool]:
         elif word == "--format" or word.startswith("--format="):
             value = word.partition("=")[2] if "=" in word else next(words, "")
             if value not in ("json", "text"):
-                raise EndSubcommand(EXIT_ERROR, f"--format must be text or json (was {value!r})")
+                raise EndSubcommand(f"--format must be text or json (was {value!r})")
             as_json = value == "json"
         else:
             rest.append(word)

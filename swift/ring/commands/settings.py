@@ -9,17 +9,11 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from functools import partial
 
 from swift.ring import partpower
 from swift.ring.builder import RingBuilder
-from swift.ring.commands.session import (
-    EXIT_ERROR,
-    EXIT_SUCCESS,
-    EXIT_WARNING,
-    BuilderSession,
-    EndSubcommand,
-    WrongUsage,
-)
+from swift.ring.commands.session import EXIT_SUCCESS, EXIT_WARNING, BuilderSession, EndSubcommand, WrongUsage
 from swift.ring.commands.tables import device_table
 from swift.ring.errors import DeviceError, PartPowerError
 from swift.ring.report import RingFacts, RingState, summary
@@ -28,7 +22,7 @@ _NEXT_REBALANCE = "The change will take effect after the next rebalance."
 _NEXT_WRITE = "The change will take effect after the next write_ring."
 
 
-def show(session: BuilderSession, argv: Sequence[str]) -> int:
+def show(session: BuilderSession, argv: Sequence[str]) -> None:
     """Print the settings, the ring file's state and the devices, as the command does without a subcommand."""
     builder = session.loaded
     facts = summary(builder, session.builder_path, session.ring_path)
@@ -45,13 +39,10 @@ def show(session: BuilderSession, argv: Sequence[str]) -> int:
     )
     session.say(f"The overload factor is {facts['overload'] * 100:.2f}% ({facts['overload']:.6f})")
     session.say(_ring_line(facts["ring"]))
-    for line in device_table(facts["devices"]):
-        session.say(line)
+    session.say(*device_table(facts["devices"]))
     if not facts["devices"]:
         session.say("There are no devices in this ring, or all devices have been deleted")
-    for line in _part_power_lines(builder):
-        session.say(line)
-    return EXIT_SUCCESS
+    session.say(*_part_power_lines(builder))
 
 
 def _ring_line(ring: RingFacts) -> str:
@@ -84,7 +75,7 @@ def _part_power_lines(builder: RingBuilder) -> list[str]:
     ]
 
 
-def create(session: BuilderSession, argv: Sequence[str]) -> int:
+def create(session: BuilderSession, argv: Sequence[str]) -> None:
     """Make a new builder file: part power, replicas, hours between moves of one partition."""
     if len(argv) < 3:
         raise WrongUsage
@@ -93,11 +84,10 @@ def create(session: BuilderSession, argv: Sequence[str]) -> int:
             _whole(argv[0], "the part power"), _number(argv[1], "replicas"), _whole(argv[2], "min_part_hours")
         )
     except (DeviceError, ValueError) as error:
-        raise EndSubcommand(EXIT_ERROR, str(error))
+        raise EndSubcommand(str(error))
     session.prepare_backups()
     session.save()
     session.back_up(session.builder_path)
-    return EXIT_SUCCESS
 
 
 def _whole(text: str, name: str) -> int:
@@ -124,23 +114,22 @@ def _finite(text: str) -> float:
     return number
 
 
-def set_min_part_hours(session: BuilderSession, argv: Sequence[str]) -> int:
+def set_min_part_hours(session: BuilderSession, argv: Sequence[str]) -> None:
     """Change the hours between two moves of one partition."""
     if not argv:
         raise WrongUsage
     try:
         hours = int(argv[0])
     except ValueError:
-        raise EndSubcommand(EXIT_ERROR, f"{argv[0]!r} is not a whole number of hours.")
+        raise EndSubcommand(f"{argv[0]!r} is not a whole number of hours.")
     if hours < 0:
-        raise EndSubcommand(EXIT_ERROR, f"min_part_hours must be non-negative (was {hours})")
+        raise EndSubcommand(f"min_part_hours must be non-negative (was {hours})")
     session.loaded.min_part_hours = hours
     session.say(f"The minimum number of hours before a partition can be reassigned is now set to {hours}")
     session.save()
-    return EXIT_SUCCESS
 
 
-def set_replicas(session: BuilderSession, argv: Sequence[str]) -> int:
+def set_replicas(session: BuilderSession, argv: Sequence[str]) -> None:
     """Change the replica count, which may be fractional."""
     if not argv:
         raise WrongUsage
@@ -149,12 +138,10 @@ def set_replicas(session: BuilderSession, argv: Sequence[str]) -> int:
     except ValueError:
         raise WrongUsage(f'"{argv[0]}" is not a valid number.')
     if replicas < 1:
-        raise EndSubcommand(EXIT_ERROR, "Replica count must be at least 1.")
+        raise EndSubcommand("Replica count must be at least 1.")
     session.loaded.set_replicas(replicas)
-    session.say(f"The replica count is now {replicas:.6f}.")
-    session.say(_NEXT_REBALANCE)
+    session.say(f"The replica count is now {replicas:.6f}.", _NEXT_REBALANCE)
     session.save()
-    return EXIT_SUCCESS
 
 
 def set_overload(session: BuilderSession, argv: Sequence[str]) -> int:
@@ -168,79 +155,58 @@ def set_overload(session: BuilderSession, argv: Sequence[str]) -> int:
     except ValueError:
         raise WrongUsage(f"{text!r} is not a valid number.")
     if overload < 0:
-        raise EndSubcommand(EXIT_ERROR, "Overload must be non-negative.")
+        raise EndSubcommand("Overload must be non-negative.")
     code = EXIT_SUCCESS
     if overload > 1 and not percent:
         session.say("!?! Warning overload is greater than 100% !?!")
         code = EXIT_WARNING
     session.loaded.overload = overload
-    session.say(f"The overload factor is now {overload * 100:.2f}% ({overload:.6f})")
-    session.say(_NEXT_REBALANCE)
+    session.say(f"The overload factor is now {overload * 100:.2f}% ({overload:.6f})", _NEXT_REBALANCE)
     session.save()
     return code
 
 
-def pretend_min_part_hours_passed(session: BuilderSession, argv: Sequence[str]) -> int:
+def pretend_min_part_hours_passed(session: BuilderSession, argv: Sequence[str]) -> None:
     """Allow every partition to move at the next rebalance."""
     session.loaded.pretend_min_part_hours_passed()
     session.save()
-    return EXIT_SUCCESS
 
 
 def _step(
-    session: BuilderSession, step: Callable[[RingBuilder], None], lines: Callable[[int], list[str]]
-) -> int:
+    step: Callable[[RingBuilder], None], lines: Sequence[str], session: BuilderSession, argv: Sequence[str]
+) -> None:
     try:
         step(session.loaded)
     except PartPowerError as error:
-        raise EndSubcommand(EXIT_ERROR, str(error))
-    for line in lines(session.loaded.next_part_power or 0):
-        session.say(line)
+        raise EndSubcommand(str(error))
+    session.say(*(line.format(session.loaded.next_part_power or 0) for line in lines))
     session.save()
-    return EXIT_SUCCESS
 
 
-def prepare_increase_partition_power(session: BuilderSession, argv: Sequence[str]) -> int:
+def prepare_increase_partition_power(session: BuilderSession, argv: Sequence[str]) -> None:
     """Announce twice as many partitions, so that nodes link objects to their coming places."""
     if "object" not in os.path.basename(session.builder_path):
-        raise EndSubcommand(EXIT_ERROR, "Partition power increase is only supported for object rings.")
-    return _step(
-        session,
-        partpower.prepare_increase,
-        lambda power: [
-            f"The next partition power is now {power}.",
-            _NEXT_WRITE,
-            "Ensure your proxy-servers, object-replicators and ",
-            "reconstructors are using the changed rings and relink ",
-            "(using swift-object-relinker) your existing data",
-            "before the partition power increase",
-        ],
+        raise EndSubcommand("Partition power increase is only supported for object rings.")
+    lines = (
+        "The next partition power is now {}.",
+        _NEXT_WRITE,
+        "Ensure your proxy-servers, object-replicators and ",
+        "reconstructors are using the changed rings and relink ",
+        "(using swift-object-relinker) your existing data",
+        "before the partition power increase",
     )
+    _step(partpower.prepare_increase, lines, session, argv)
 
 
-def increase_partition_power(session: BuilderSession, argv: Sequence[str]) -> int:
-    """Double the partitions, once all objects are linked."""
-    return _step(
-        session,
-        partpower.increase,
-        lambda power: [f"The partition power is now {power}.", _NEXT_WRITE],
-    )
-
-
-def cancel_increase_partition_power(session: BuilderSession, argv: Sequence[str]) -> int:
-    """Give up a prepared increase."""
-    return _step(
-        session,
-        partpower.cancel_increase,
-        lambda power: [
-            f"The next partition power is now {power}.",
-            _NEXT_WRITE,
-            "Ensure your object-servers are using the changed rings and",
-            "cleanup (using swift-object-relinker) the hard links",
-        ],
-    )
-
-
-def finish_increase_partition_power(session: BuilderSession, argv: Sequence[str]) -> int:
-    """End an increase, once the links at the old places are gone."""
-    return _step(session, partpower.finish_increase, lambda power: [_NEXT_WRITE])
+_CANCELLED = (
+    "The next partition power is now {}.",
+    _NEXT_WRITE,
+    "Ensure your object-servers are using the changed rings and",
+    "cleanup (using swift-object-relinker) the hard links",
+)
+#: Double the partitions, once all objects are linked.
+increase_partition_power = partial(_step, partpower.increase, ("The partition power is now {}.", _NEXT_WRITE))
+#: Give up a prepared increase.
+cancel_increase_partition_power = partial(_step, partpower.cancel_increase, _CANCELLED)
+#: End an increase, once the links at the old places are gone.
+finish_increase_partition_power = partial(_step, partpower.finish_increase, (_NEXT_WRITE,))

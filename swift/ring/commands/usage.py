@@ -128,9 +128,7 @@ USAGES = {
         "",
     ),
     "set_min_part_hours": Usage(
-        ("<hours>",),
-        "Sets how long a moved partition stays; should cover a full replication pass.",
-        "24",
+        ("<hours>",), "Sets how long a moved partition stays; should cover a full replication pass.", "24"
     ),
     "set_replicas": Usage(
         ("<replicas>",),

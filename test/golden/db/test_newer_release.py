@@ -107,7 +107,7 @@ class Node:
         return ContainerReplica(self.broker)
 
     def message(self):
-        return json.loads(self.broker.read(lambda c: self.replica.message_since(c, -1, 100))[0])
+        return json.loads(self.broker.read(lambda c: self.replica.rows.message_since(c, -1, 100))[0])
 
 
 def as_lists(rows):
@@ -423,7 +423,7 @@ def test_accounts_keep_columns_tables_and_states_too(tmp_path):
 
     ours = Node(tmp_path, "ours", AccountServer).create()
     replica = account_replica(node.broker)
-    items = json.loads(node.broker.read(lambda c: replica.message_since(c, -1, 100))[0])
+    items = json.loads(node.broker.read(lambda c: replica.rows.message_since(c, -1, 100))[0])
     assert ours.say("merge_items", items, "newer").status == 202
     assert sorted(ours.ask("SELECT name, deleted, systags FROM container")) == expected
     assert ours("HEAD", ours.path).headers["x-account-container-count"] == "2"

@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from swift.account.broker import AccountBroker, PolicyStat, RecentlyDeleted, open_found
+from swift.account.broker import AccountBroker, PolicyStat, RecentlyDeleted
 from swift.account.rows import ContainerRow
 from swift.base.timestamp import Timestamp
 from swift.db.broker import Engine
@@ -141,14 +141,14 @@ def test_an_older_header_does_not_come_back(broker):
 
 
 def test_a_database_on_disk_says_whose_it_is(broker):
-    found = open_found(broker.place, Engine())
+    found = AccountBroker.open_found(broker.place, Engine())
     assert found.account == "a" and found.info().account == "a"
     found.close()
 
 
 def test_where_there_is_none_there_is_no_broker(broker):
     other = DatabasePath(broker.place.device_path, "accounts", "7", "f" * 32)
-    assert open_found(other, Engine()) is None
+    assert AccountBroker.open_found(other, Engine()) is None
     with pytest.raises(DatabaseMissing):
         AccountBroker(other, Engine(), "a").info()
 
@@ -171,4 +171,4 @@ def test_a_database_that_does_not_say_whose_it_is_is_broken(broker, damage):
         connection.execute(damage)
     connection.close()
     with pytest.raises(DatabaseBroken):
-        open_found(broker.place, Engine())
+        AccountBroker.open_found(broker.place, Engine())

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swift.account.containertable import TABLE, items_since, merge_items, merge_rows
+from swift.account.containertable import TABLE, merge_rows
 from swift.account.rows import ContainerRow
 
 SCHEMA = """
@@ -44,7 +44,7 @@ def test_a_row_that_says_nothing_new_is_not_written_again():
     connection = table()
     merge_rows(connection, [row("a", put="2")])
     merge_rows(connection, [row("a", put="2")])
-    assert [item["ROWID"] for item in items_since(connection, 0, 10)] == [1]
+    assert [item["ROWID"] for item in TABLE.items_since(connection, 0, 10)] == [1]
 
 
 def test_rows_of_one_name_in_one_message_are_merged_with_each_other():
@@ -78,18 +78,10 @@ def test_more_rows_than_one_statement_takes_are_merged():
     assert len(content(connection)) == 1201
 
 
-def test_replicated_rows_are_remembered_up_to_the_last_one():
-    connection = table()
-    merge_items(connection, [(7, row("a")), (5, row("b"))], "remote")
-    merge_items(connection, [], "other")
-    found = connection.execute("SELECT remote_id, CAST(sync_point AS INTEGER) FROM incoming_sync").fetchall()
-    assert found == [("remote", 7)]
-
-
 def test_rows_are_read_behind_a_rowid_as_messages_carry_them():
     connection = table()
     merge_rows(connection, [row("a"), row("b"), row("c")])
-    found = items_since(connection, 1, 1)
+    found = TABLE.items_since(connection, 1, 1)
     assert [(item["name"], item["ROWID"]) for item in found] == [("b", 2)]
 
 

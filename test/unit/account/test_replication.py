@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from swift.account.replication import identify, replica_at, replica_of
+from swift.account.containertable import TABLE
+from swift.account.replication import replica_at, replica_of
 from swift.account.rows import ContainerRow
 from swift.base.errors import InvalidValue
 from swift.base.timestamp import Timestamp
@@ -27,8 +28,8 @@ def replica(tmp_path):
 
 
 def item(name, row_id, **changes):
-    row = ContainerRow(name, at(9), "0", 3, 30).as_dict(row_id)
-    return {**row, **changes}
+    row = dict(zip(TABLE.columns, ContainerRow(name, at(9), "0", 3, 30), strict=False))
+    return {"ROWID": row_id, **row, **changes}
 
 
 def merge(replica, items, source):
@@ -79,8 +80,8 @@ def test_a_message_with_one_wrong_row_changes_nothing(replica, wrong):
 
 def test_what_is_sent_is_what_is_merged_there(replica, tmp_path):
     merge(replica, [item("ö", 7), item("b", 8, deleted=1, delete_timestamp=at(10))], "peer")
-    text, last = replica.broker.read(lambda c: replica.message_since(c, -1, 10))
-    items = replica.broker.read(lambda c: replica.items_since(c, -1, 10))
+    text, last = replica.broker.read(lambda c: replica.rows.message_since(c, -1, 10))
+    items = replica.broker.read(lambda c: replica.rows.items_since(c, -1, 10))
     assert [row["name"] for row in json.loads(text)] == [row["name"] for row in items] == ["ö", "b"]
     other = replica_of(make_account(tmp_path / "sda", "1" * 32))
     merge(other, json.loads(text), "us")
@@ -101,7 +102,7 @@ def test_the_answer_to_sync_has_the_peer_s_keys(replica):
 def test_the_broker_of_a_directory_learns_whose_it_is(replica):
     found = replica_at(replica.broker.place, Engine())
     assert found.broker.refresh()
-    identify(found, found.broker.read(found.names))
+    found.broker.names = found.broker.read(found.names)
     assert found.broker.account == "a"
     found.broker.close()
 
@@ -135,4 +136,6 @@ def test_only_tombstones_older_than_that_are_old(replica):
     assert not replica.broker.read(lambda c: old.has_old_rows(c, Timestamp(30)))
     assert replica.broker.read(lambda c: old.has_old_rows(c, Timestamp(31)))
     replica.broker.write(lambda c: old.reclaim_rows(c, Timestamp(31), "", 10))
-    assert [row["name"] for row in replica.broker.read(lambda c: replica.items_since(c, -1, 10))] == ["b"]
+    assert [row["name"] for row in replica.broker.read(lambda c: replica.rows.items_since(c, -1, 10))] == [
+        "b"
+    ]

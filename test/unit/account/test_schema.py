@@ -5,7 +5,7 @@ import sqlite3
 import pytest
 
 from swift.account.broker import AccountBroker, PolicyStat
-from swift.account.containertable import items_since
+from swift.account.containertable import TABLE
 from swift.account.schema import create_tables
 from swift.db.broker import Engine
 from swift.db.connection import chexor
@@ -70,5 +70,5 @@ def test_databases_of_every_age(tmp_path, age):
     assert broker.policy_stats() == [PolicyStat(0, 2, 5, 50)]
     assert [row[0] for row in broker.listing(ListingQuery(10))] == ["c1", "c2"]
     assert broker.read(lambda c: max_row(c, "container")) == 3
-    changes = broker.read(lambda c: items_since(c, 1, 10))
+    changes = broker.read(lambda c: TABLE.items_since(c, 1, 10))
     assert [change["name"] for change in changes] == ["c2", "gone"]

@@ -42,7 +42,7 @@ def test_the_policy_and_its_ring_are_made(tmp_path):
     path = str(plan.etc / "swift.conf")
     policies = Policies.parse(read_cluster_config(path).sections, source=path)
     assert (policies.default.name, policies.named("ec").ec.replicas) == ("gold", 3)
-    assert Ring(str(plan.etc / "object-1.ring.gz")).replica_count == 3
+    assert Ring(str(plan.etc / "object-1.ring.gz")).view().replica_count == 3
 
 
 def test_without_a_code_there_is_one_policy(tmp_path):

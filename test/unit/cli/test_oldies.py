@@ -1,6 +1,5 @@
 """Processes of this software that have been running for long, listed."""
 
-import json
 import os
 import subprocess
 import sys
@@ -33,10 +32,8 @@ def test_lines_are_whole_where_there_is_no_width():
 
 
 def test_programs_get_the_whole_command():
-    assert json.loads(as_json([running(SERVER, 1.5)])) == [
-        {"pid": 12, "hours": 1.5, "command": " ".join(SERVER)}
-    ]
-    assert json.loads(as_json([])) == []
+    assert as_json([running(SERVER, 1.5)]) == [{"pid": 12, "hours": 1.5, "command": " ".join(SERVER)}]
+    assert as_json([]) == []
 
 
 @pytest.fixture

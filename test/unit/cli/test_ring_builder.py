@@ -83,7 +83,7 @@ def test_a_rebalance_backs_up_both_files(small, place):
     names = sorted(name.partition(".")[2] for name in os.listdir(place / "backups"))
     assert "x.builder" in names
     assert "x.ring.gz" in names
-    assert Ring(str(place / "x.ring.gz")).part_power == 6
+    assert Ring(str(place / "x.ring.gz")).view().part_power == 6
 
 
 @pytest.mark.parametrize(

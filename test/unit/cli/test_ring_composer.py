@@ -38,7 +38,7 @@ def test_show_prints_what_the_ring_was_made_of(place, capsys):
 def test_a_ring_is_composed_and_composed_again(place, capsys):
     argv = ["c", "compose", "h1.builder", "h2.builder", "--output", "c.ring.gz"]
     assert ring_composer.main(argv) == 0
-    assert Ring("c.ring.gz").replica_count == 3
+    assert Ring("c.ring.gz").view().replica_count == 3
     before = (place / "c").read_bytes(), (place / "c.ring.gz").read_bytes()
     assert ring_composer.main(["c", "compose", "--output", "c.ring.gz"]) == 2
     assert "None of the component builders has been modified" in capsys.readouterr().err

@@ -8,7 +8,7 @@ from swift.account.broker import AccountBroker
 from swift.account.rows import ContainerRow
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import Timestamp
-from swift.cli.usage import ProgressLine, main
+from swift.cli.usage import main
 from swift.db.broker import Engine
 from swift.db.files import DatabasePath
 from swift.ring.builder import RingBuilder
@@ -80,15 +80,3 @@ def test_a_node_that_has_no_device_in_the_ring_counts_nothing(node, capsys):
 def test_a_device_that_the_ring_does_not_have_is_refused(node, capsys, away):
     assert main([str(node.conf), "--away", away]) == 2
     assert f"no device {away}" in capsys.readouterr().err
-
-
-def test_progress_is_shown_on_a_terminal_only(capsys):
-    line = ProgressLine(shown=False)
-    line.show("sda: 1/2 partitions")
-    line.clear()
-    assert capsys.readouterr().err == ""
-    line = ProgressLine(shown=True)
-    line.show("sda: 1/2 partitions")
-    line.show("sda: 2/2 partitions")
-    line.warn("odd")
-    assert capsys.readouterr().err == ("\rsda: 1/2 partitions\r" + " " * 19 + "\rswift-usage: odd\n")

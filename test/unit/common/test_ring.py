@@ -52,7 +52,7 @@ def test_a_ring_is_written_after_changes(path, tmp_path):
     made.remove_dev(2)
     made.rebalance()
     made.get_ring().save(str(tmp_path / "object.ring.gz"))
-    devices = Ring(str(tmp_path / "object.ring.gz")).devices
+    devices = Ring(str(tmp_path / "object.ring.gz")).view().devices
     assert [each.ip for each in devices if each is not None] == ["127.0.0.1", "127.0.0.2", "127.0.0.4"]
     assert devices[0].weight == 50
 

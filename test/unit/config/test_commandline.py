@@ -1,5 +1,6 @@
 """Every command says which version it is, and its help has examples that can be pasted."""
 
+import io
 import json
 import re
 import subprocess
@@ -9,7 +10,7 @@ import pytest
 
 from swift import DISTRIBUTION, __version__
 from swift.cli import ring_builder
-from swift.config.commandline import CommandLine
+from swift.config.commandline import CommandLine, ProgressLine
 from swift.entry import commands
 
 BY_HAND = ("swift-ring-builder", "swift-ring-builder-safe")
@@ -60,3 +61,17 @@ def test_descriptions_are_wrapped_and_texts_with_lines_are_not():
 def test_the_ring_builder_says_its_version_as_well(capsys):
     assert ring_builder.main(["--version"]) == 0
     assert capsys.readouterr().out.endswith(f" ({DISTRIBUTION} {__version__})\n")
+
+
+def test_progress_rewrites_one_line_of_a_terminal_and_leaves_none():
+    now = [0.0]
+    for is_terminal in (True, False):
+        out = io.StringIO()
+        out.isatty = lambda shown=is_terminal: shown
+        line = ProgressLine(out, every_s=0.5, clock=lambda: now[0])
+        line.show("1 of 10")
+        line.show("2 of 10")
+        now[0] += 1
+        line.show("5 of 10")
+        line.clear()
+        assert out.getvalue() == ("\r\x1b[K1 of 10\r\x1b[K5 of 10\r\x1b[K" if is_terminal else "")

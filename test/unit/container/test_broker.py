@@ -7,7 +7,7 @@ import pytest
 from swift.base.shardrange import ShardRange, State
 from swift.base.timestamp import Timestamp
 from swift.container.broker import NotEmpty
-from swift.container.objecttable import items_since
+from swift.container.objecttable import TABLE
 from swift.container.rows import ObjectRow
 from swift.db.listing import ListingQuery
 
@@ -47,7 +47,7 @@ def test_two_files_are_sharding_and_listings_come_from_the_old_one(broker):
     assert (info.db_state, info.object_count) == ("sharding", 1)
     broker.put_rows([row("new")])
     assert [r[0] for r in broker.listing(ListingQuery(10), 0)] == ["old"]
-    assert [c["name"] for c in broker.read(lambda c: items_since(c, 0, 10))] == ["new"]
+    assert [c["name"] for c in broker.read(lambda c: TABLE.items_since(c, 0, 10))] == ["new"]
     with pytest.raises(NotEmpty):
         broker.delete(Timestamp(200))
 

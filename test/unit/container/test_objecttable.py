@@ -58,7 +58,7 @@ def test_messages_hold_the_same_rows(rows):
     objecttable.merge_rows(connection, rows)
     for count in (1, 3, 100):
         text, last = objecttable.TABLE.message_since(connection, 0, count)
-        items = objecttable.items_since(connection, 0, count)
+        items = objecttable.TABLE.items_since(connection, 0, count)
         assert json.loads(text) == items
         assert last == (items[-1]["ROWID"] if items else 0)
 
@@ -102,7 +102,7 @@ def test_rows_that_come_together_follow_each_other(count):
     objecttable.merge_rows(connection, [row("first", 1)])
     wanted = [f"n{n * 7919 % 1000}" for n in range(count)]
     objecttable.merge_rows(connection, [row(name, 2) for name in wanted])
-    changes = objecttable.items_since(connection, 1, 1000)
+    changes = objecttable.TABLE.items_since(connection, 1, 1000)
     assert [(c["ROWID"], c["name"]) for c in changes] == list(enumerate(wanted, 2))
 
 
@@ -123,9 +123,9 @@ def test_changes_are_read_in_the_order_they_were_made():
     connection = database()
     objecttable.merge_rows(connection, [row("a", 1), row("b", 1)])
     objecttable.merge_rows(connection, [row("a", 2)])
-    changes = objecttable.items_since(connection, 0, 10)
+    changes = objecttable.TABLE.items_since(connection, 0, 10)
     assert [(c["ROWID"], c["name"]) for c in changes] == [(2, "b"), (3, "a")]
-    assert [c["name"] for c in objecttable.items_since(connection, 2, 1)] == ["a"]
+    assert [c["name"] for c in objecttable.TABLE.items_since(connection, 2, 1)] == ["a"]
     assert list(changes[0]) == [
         "ROWID", "name", "created_at", "size", "content_type", "etag", "deleted", "storage_policy_index",
     ]  # fmt: skip

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from swift.container.reported import open_found
+from swift.container.broker import ContainerBroker
 from swift.db import files
 from swift.db.broker import Engine
 from swift.db.connection import DatabaseBroken
@@ -62,7 +62,7 @@ def test_nothing_hangs_and_the_container_can_be_written_again(odd, what, kind):
 def test_a_database_that_is_no_file_goes_to_the_quarantine_with_its_reason(odd, kind):
     replace(odd.place.file(), kind)
     with bounded(), pytest.raises(DatabaseBroken, match="in the place of a file") as broken:
-        open_found(odd.place, Engine())
+        ContainerBroker.open_found(odd.place, Engine())
     assert broken.value.is_proven
     assert odd.bench("HEAD").status == 503
     assert os.listdir(odd.bench.root / "sda/quarantined/containers") == [odd.place.name_hash]

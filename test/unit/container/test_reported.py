@@ -4,7 +4,7 @@ import pytest
 
 from swift.base.timestamp import Timestamp
 from swift.container.broker import ContainerBroker
-from swift.container.reported import mark_reported, open_found, report_of
+from swift.container.reported import mark_reported, report_of
 from swift.container.rows import ObjectRow
 from swift.db.broker import Engine
 from swift.db.connection import DatabaseBroken
@@ -65,17 +65,17 @@ def test_the_objects_of_a_shard_are_counted_by_its_root(broker):
 
 def test_a_database_on_disk_says_whose_it_is(broker, place):
     broker.close()
-    found = open_found(place, Engine())
+    found = ContainerBroker.open_found(place, Engine())
     assert (found.account, found.container, found.own_name) == ("a", "c", "a/c")
     found.close()
 
 
 def test_where_nothing_is_nothing_is_found(place):
-    assert open_found(place, Engine()) is None
+    assert ContainerBroker.open_found(place, Engine()) is None
 
 
 def test_a_database_that_does_not_say_whose_it_is_is_broken(broker, place):
     broker.write(lambda connection: connection.execute("DELETE FROM container_info").rowcount)
     broker.close()
     with pytest.raises(DatabaseBroken, match="has no account or container name"):
-        open_found(place, Engine())
+        ContainerBroker.open_found(place, Engine())

@@ -157,7 +157,7 @@ def exchange(network, sender, receiver, now):
         point = max(remote.point, get_sync(mine, remote.id, incoming=False))
         if point >= info["max_row"] or remote.hash == info["hash"]:
             return True
-        while items := ours.items_since(mine, point, BATCH):
+        while items := ours.rows.items_since(mine, point, BATCH):
             network.deliver(theirs.merge_items, other, items, info["id"])
             point = items[-1]["ROWID"]
         syncs = all_syncs(mine, incoming=True)

@@ -82,7 +82,7 @@ def test_an_increase_begun_by_upstream_is_finished(golden):
 def test_a_split_partition_keeps_its_devices(golden):
     old = Ring(str(golden / "e1-prepared.ring.gz"))
     new = Ring(str(golden / "e2-increased.ring.gz"))
-    for part in range(old.partition_count):
+    for part in range(old.view().partition_count):
         for half in (2 * part, 2 * part + 1):
             assert predecessor(half) == part
             assert [node.id for node in new.primaries(half)] == [node.id for node in old.primaries(part)]

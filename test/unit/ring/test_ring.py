@@ -43,26 +43,26 @@ def test_a_changed_file_is_noticed_after_the_interval_and_not_before(ring_path, 
     ring = Ring(ring_path, clock=clock).load()
     replace_with(ring_path, golden / "e2-increased.ring.gz")
     clock.advance(14)
-    assert ring.part_power == 6
+    assert ring.view().part_power == 6
     clock.advance(1)
-    assert ring.part_power == 7
-    assert ring.next_part_power == 7
+    assert ring.view().part_power == 7
+    assert ring.view().next_part_power == 7
 
 
 def test_while_partitions_are_being_split_a_change_is_noticed_at_once(ring_path, golden):
     clock = ManualClock()
     ring = Ring(ring_path, clock=clock).load()
     replace_with(ring_path, golden / "e1-prepared.ring.gz")
-    assert ring.next_part_power is None
+    assert ring.view().next_part_power is None
     clock.advance(15)
-    assert (ring.part_power, ring.next_part_power) == (6, 7)
+    assert (ring.view().part_power, ring.view().next_part_power) == (6, 7)
     replace_with(ring_path, golden / "e2-increased.ring.gz", mtime=3)
     assert ring.nodes(bytes.fromhex("a33b9e4aeee15dec700701c21fd19054"))[0] == 81
     replace_with(ring_path, golden / "e3-finished.ring.gz", mtime=4)
-    assert ring.next_part_power is None
+    assert ring.view().next_part_power is None
     replace_with(ring_path, golden / "e1-prepared.ring.gz", mtime=5)
     clock.advance(14)
-    assert ring.next_part_power is None
+    assert ring.view().next_part_power is None
 
 
 def test_a_switched_link_to_a_file_of_the_same_age_is_noticed(tmp_path, golden):
@@ -79,7 +79,7 @@ def test_a_switched_link_to_a_file_of_the_same_age_is_noticed(tmp_path, golden):
     fresh.symlink_to("e2-increased")
     fresh.replace(data)
     clock.advance(15)
-    assert ring.part_power == 7
+    assert ring.view().part_power == 7
 
 
 def _damaged_files(golden):
@@ -115,12 +115,12 @@ def test_a_damaged_file_is_reported_once_and_the_ring_in_memory_stays(ring_path,
         file.write(_damaged_files(golden)[damage])
     for _ in range(2):
         clock.advance(20)
-        assert (ring.part_power, ring.next_part_power) == (6, None)
+        assert (ring.view().part_power, ring.view().next_part_power) == (6, None)
     assert len(reports) == 1
     assert reports[0].startswith(f"{ring_path} cannot be used, the ring in memory stays in use: ")
     replace_with(ring_path, golden / "e3-finished.ring.gz", mtime=5)
     clock.advance(20)
-    assert ring.part_power == 7
+    assert ring.view().part_power == 7
 
 
 @pytest.mark.parametrize("obstacle", ["missing", *sorted(set(ODD) - {"link"})])
@@ -133,7 +133,7 @@ def test_an_unreadable_file_is_reported_and_the_ring_in_memory_stays(ring_path, 
         replace(ring_path, obstacle)
     clock.advance(20)
     with bounded():
-        assert ring.part_power == 6
+        assert ring.view().part_power == 6
     assert len(reports) == 1
 
 
@@ -149,10 +149,10 @@ def test_a_damaged_file_is_read_once_in_an_interval_while_partitions_are_split(r
     ring = Ring(ring_path, clock=clock, validate=refuse_finished).load()
     replace_with(ring_path, golden / "e3-finished.ring.gz", mtime=5)
     for _ in range(5):
-        assert ring.part_power == 6
+        assert ring.view().part_power == 6
     assert read == [6, 7]
     clock.advance(15)
-    assert ring.part_power == 6
+    assert ring.view().part_power == 6
     assert read == [6, 7, 7]
 
 
@@ -162,12 +162,12 @@ def test_a_file_that_is_being_replaced_is_not_reported_before_the_interval_is_ov
     ring = Ring(ring_path, clock=clock, report=reports.append).load()
     with open(ring_path, "wb") as file:
         file.write(b"half")
-    assert ring.part_power == 6
+    assert ring.view().part_power == 6
     os.unlink(ring_path)
-    assert ring.part_power == 6
+    assert ring.view().part_power == 6
     assert reports == []
     clock.advance(15)
-    assert ring.part_power == 6
+    assert ring.view().part_power == 6
     assert len(reports) == 1
 
 
@@ -196,11 +196,11 @@ def test_a_ring_refused_later_leaves_the_old_one_in_place(ring_path, golden):
     ring = Ring(ring_path, clock=clock, validate=only_power_6, report=reports.append).load()
     replace_with(ring_path, golden / "e2-increased.ring.gz")
     clock.advance(20)
-    assert ring.part_power == 6
+    assert ring.view().part_power == 6
     assert "wrong power" in reports[0]
     replace_with(ring_path, golden / "e1-prepared.ring.gz", mtime=3)
     clock.advance(20)
-    assert ring.next_part_power == 7
+    assert ring.view().next_part_power == 7
 
 
 def test_a_view_in_use_survives_a_reload(ring_path, golden):
@@ -210,13 +210,13 @@ def test_a_view_in_use_survives_a_reload(ring_path, golden):
     first = next(walk)
     replace_with(ring_path, golden / "a-v1.ring.gz")
     clock.advance(20)
-    assert ring.part_power == 8
+    assert ring.view().part_power == 8
     assert first.id == 3
     assert list(walk) == []
 
 
 def test_the_properties_are_those_of_the_file(ring_path):
     ring = Ring(ring_path)
-    assert (ring.partition_count, ring.part_shift, ring.replica_count) == (64, 26, 3.0)
-    assert len(ring.devices) == 4
+    assert (ring.view().partition_count, ring.view().part_shift, ring.view().replica_count) == (64, 26, 3.0)
+    assert len(ring.view().devices) == 4
     assert ring.partition_of(bytes.fromhex("a33b9e4aeee15dec700701c21fd19054")) == 40

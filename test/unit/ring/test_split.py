@@ -16,7 +16,7 @@ def test_the_phases_tell_nodes_what_to_do(golden):
     phases = {}
     for name in ("e0-base", "e1-prepared", "e2-increased", "e3-finished"):
         ring = Ring(str(golden / f"{name}.ring.gz"))
-        phases[name] = phase(ring.part_power, ring.next_part_power)
+        phases[name] = phase(ring.view().part_power, ring.view().next_part_power)
     assert list(phases.values()) == [
         SplitPhase.STEADY,
         SplitPhase.RELINK,

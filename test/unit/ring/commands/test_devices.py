@@ -39,7 +39,7 @@ class Bench:
             ask=lambda question: answer,
         )
         try:
-            code, text = command(self.session, list(argv)), ""
+            code, text = command(self.session, list(argv)) or EXIT_SUCCESS, ""
         except EndSubcommand as stop:
             code, text = stop.code, stop.text
         return code, self.session.out.getvalue() + text

@@ -10,7 +10,6 @@ from swift.ring.commands.session import (
     EXIT_ERROR,
     BuilderSession,
     EndSubcommand,
-    LineProgress,
     file_names,
     take_switches,
 )
@@ -124,16 +123,6 @@ def test_progress_is_for_those_who_watch(make):
     screen = Screen()
     progress = make(err=screen).progress()
     progress("moving", 0, 0)
+    progress("moving", 1, 10)
     progress("moving", 5, 5)
-    assert screen.getvalue() == "\r\x1b[K" * 2
-
-
-def test_progress_rewrites_one_line_and_leaves_none():
-    out, now = io.StringIO(), [0.0]
-    progress = LineProgress(out, lambda: now[0])
-    progress("balancing", 1, 10)
-    progress("balancing", 2, 10)
-    now[0] = 1
-    progress("balancing", 5, 10)
-    progress("balancing", 10, 10)
-    assert out.getvalue() == ("\r\x1b[Kbalancing: 1 of 10 (10%)\r\x1b[Kbalancing: 5 of 10 (50%)\r\x1b[K")
+    assert screen.getvalue() == "\r\x1b[K\r\x1b[Kmoving: 1 of 10 (10%)\r\x1b[K"
