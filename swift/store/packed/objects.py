@@ -242,7 +242,7 @@ class PackedObject:
     def blocks(self, start: int, stop: int) -> Iterator[bytes]:
         """See ``StoredObject``; the checksum of the whole body is compared before its first byte.
 
-        All of it is one block: it is in memory then, and each further block would be another call of a thread.
+        All of it is one block: it is in memory then, and each further block would be another call to threads.
         """
         if start < stop:
             body = self._read()
