@@ -246,6 +246,8 @@ def local_reads_of(
     endpoints = []
     for path in paths:
         pipeline = read_pipeline(path, given)
+        if pipeline.app.entry_point_name != "object":
+            raise ConfigError(f"{path}: option local_reads is for configurations of object servers")
         others = [name for name in pipeline.names if name not in _NEUTRAL_FILTERS]
         if others:
             telemetry.log.warning(
@@ -261,8 +263,8 @@ def local_reads_of(
             app = pipeline.create_app()
         except ConfigError as error:
             raise ConfigError(f"{path}: {error}")
-        if not isinstance(app, BackendApp) or app.server_type != "object":
-            raise ConfigError(f"{path}: option local_reads is for configurations of object servers")
+        if not isinstance(app, BackendApp):
+            raise ConfigError(f"{path}: option local_reads is for object servers of this distribution")
         endpoints.append(
             LocalEndpoint(lambda ip, own=address: matches_any_address(ip, own_addresses(own)), port, app)
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 
 from swift.base.errors import ConfigError
 from swift.cluster.rings import Rings
@@ -15,6 +16,7 @@ from swift.policy.policy import Policies
 from swift.proxy.app import ProxyApp
 from swift.proxy.context import ProxyContext
 from swift.proxy.settings import ProxySettings
+from swift.ring.device import Device
 from swift.telemetry.telemetry import Telemetry
 
 #: The library reads it whenever it writes a fragment.
@@ -63,10 +65,19 @@ def app_factory(global_conf: Conf, **local_conf: str) -> ProxyApp:
         telemetry=telemetry,
         policy_settings=_policy_settings(conf, texts),
     )
+    if local and not any(map(local.is_own, _devices_of(rings))):
+        telemetry.log.warning(
+            "local_reads is without effect: no ring has a device at the address and port of "
+            f"{', '.join(settings.local_reads)}"
+        )
     for index in context.policy_settings:
         if cluster.policies.get(index) is None:
             raise ConfigError(f"[proxy-server:policy:{index}] is for a policy that does not exist")
     return ProxyApp(context, process_of(conf).info, swift_dir=swift_dir)
+
+
+def _devices_of(rings: Rings) -> Iterator[Device]:
+    return (device for view in rings.readable_views() for device in view.devices if device is not None)
 
 
 def _report_unusable_codes(policies: Policies, telemetry: Telemetry) -> None:

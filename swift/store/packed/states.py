@@ -67,6 +67,7 @@ WRITER: Mapping[Volume, Mapping[Event, Volume]] = {
         Event.FAIL: Volume.NONE,
         # The index was opened again meanwhile.
         Event.REPLAY: Volume.READY,
+        # The index was opened again, and the volume lacks the batch, or another process closed it.
         Event.LOSE: Volume.NONE,
         Event.LET_GO: Volume.NONE,
     },
@@ -75,6 +76,7 @@ WRITER: Mapping[Volume, Mapping[Event, Volume]] = {
         Event.MISS: Volume.BEHIND,
         # An index that is opened in the place of one that failed takes it from the volume.
         Event.REPLAY: Volume.READY,
+        # The index was opened again, and the volume lacks the batch, or another process closed it.
         Event.LOSE: Volume.NONE,
     },
     Volume.BEHIND: {Event.REPLAY: Volume.READY, Event.LOSE: Volume.NONE},

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from swift.base.errors import ConfigError
 from swift.proxy.factory import app_factory
 from test.support.peer import with_ec
 from test.support.sim import write_rings
@@ -81,3 +82,48 @@ def test_a_reload_is_refused_while_a_ring_cannot_be_read(conf, tmp_path):
     refused = subprocess.run(command, capture_output=True, text=True)
     assert refused.returncode == 1
     assert refused.stderr.splitlines()[-1].startswith(f"{tmp_path}/container.ring.gz cannot be used: ")
+
+
+def write_server(folder, kind="object", *, port=6210, filters=""):
+    """Write the configuration of a storage server; return its path."""
+    path = folder / f"{kind}-server.conf"
+    sections = "".join(f"[filter:{name}]\nuse = egg:swift#{name}\n" for name in filters.split())
+    path.write_text(
+        f"[DEFAULT]\nswift_dir = {folder}\nbind_ip = 10.0.0.1\nbind_port = {port}\ndevices = {folder}\n"
+        f"[pipeline:main]\npipeline = {filters} {kind}-server\n"
+        f"{sections}[app:{kind}-server]\nuse = egg:swift#{kind}\n"
+    )
+    return str(path)
+
+
+def test_devices_of_an_own_object_server_are_read_here(conf, tmp_path, capfd):
+    context = app_factory(conf, local_reads=write_server(tmp_path, filters="healthcheck recon")).context
+    own = [
+        d.device for d in context.rings.object(context.policies.get(0)).view().devices if context.is_own(d)
+    ]
+    assert own == ["sdb1"]
+    assert "local_reads" not in capfd.readouterr().err
+    assert app_factory(conf).context.is_own is None
+
+
+def test_local_reads_that_would_pass_a_filter_by_are_off(conf, tmp_path, capfd):
+    path = write_server(tmp_path, filters="healthcheck device_admission")
+    assert app_factory(conf, local_reads=path).context.is_own is None
+    assert (
+        f"local_reads is off: reads in the proxy would pass by device_admission of {path}"
+        in capfd.readouterr().err
+    )
+
+
+def test_local_reads_of_no_device_are_told(conf, tmp_path, capfd):
+    path = write_server(tmp_path, port=6999)
+    app_factory(conf, local_reads=path)
+    assert f"no ring has a device at the address and port of {path}" in capfd.readouterr().err
+
+
+def test_local_reads_are_of_object_servers(conf, tmp_path):
+    path = write_server(tmp_path, "container")
+    with pytest.raises(
+        ConfigError, match=f"{path}: option local_reads is for configurations of object servers"
+    ):
+        app_factory(conf, local_reads=path)
