@@ -39,6 +39,8 @@ LOCAL_WAIT_S = 1.0
 PENALTY_S = 10.0
 #: The addresses of this machine are looked up again after so many seconds.
 ADDRESSES_S = 60.0
+#: For names of hosts, which may take long to be looked up.
+_threads = green.ThreadPool(4, "addresses")
 _READS = frozenset(("GET", "HEAD"))
 #: Statuses of an object that is there.
 _HITS = frozenset((200, 206, 304, 416))
@@ -109,8 +111,17 @@ class LocalReads:
             self._until_s = now + ADDRESSES_S
             self._servers.clear()
         if address not in self._servers:
-            self._servers[address] = self._find(*address)
+            # While this waits another request may clear the table.
+            found = self._servers[address] = self._find_in_thread(*address)
+            return found
         return self._servers[address]
+
+    def _find_in_thread(self, ip: str, port: int) -> LocalServer | None:
+        try:
+            with green.Timeout(self.wait_s):
+                return _threads.call(self._find, ip, port)
+        except green.DeadlineExceeded:
+            return None
 
     def _find(self, ip: str, port: int) -> LocalServer | None:
         for endpoint in self._endpoints:
