@@ -148,6 +148,28 @@ def test_a_device_that_was_late_is_tried_again():
     stuck.set()
 
 
+def test_one_read_tries_a_late_device_while_the_others_take_the_network():
+    reads = Reads(wait_s=0.2, penalty_s=0.3)
+    stuck, go_on = green.Event(), green.Event()
+    reads.server.make = lambda: stuck.wait(30)
+    assert reads.send().status == 299
+    green.sleep(0.35)
+
+    def answer():
+        go_on.wait(30)
+        return Response(200, {}, b"near")
+
+    reads.server.make = answer
+    trial = green.spawn(lambda: reads.send().status)
+    green.sleep(0.01)
+    assert reads.send().status == 299
+    go_on.set()
+    assert trial.wait() == 200
+    assert reads.send().status == 200
+    assert len(reads.server.asked) == 3
+    stuck.set()
+
+
 def test_a_body_that_breaks_off_is_an_error_of_the_node():
     def pieces():
         yield b"near"
