@@ -22,6 +22,6 @@ def test_parts_of_an_upload_with_a_longer_key_are_kept(bench):
 
 def test_the_daemon_reads_existing_and_missing_objects(bench):
     objects = DaemonObjectClient(bench.client, "a")
-    assert objects.request("PUT", "b+segments", "o", {}, b"body").is_success
+    assert objects.request("PUT", "b+segments", "o", body=b"body").is_success
     assert objects.request("GET", "b+segments", "o").body == b"body"
     assert objects.request("GET", "b+segments", "p").status == 404

@@ -280,7 +280,7 @@ def test_a_block_that_takes_too_long_is_ended():
 
 def test_a_block_that_ended_in_time_is_not_ended_later_when_both_were_due_at_once():
     def work():
-        with green.Timeout(0.02):
+        with green.Timeout(0.3):
             green.sleep(0.01)
         green.sleep(0.05)
         return "not interrupted"
@@ -288,5 +288,5 @@ def test_a_block_that_ended_in_time_is_not_ended_later_when_both_were_due_at_onc
     task = green.spawn(work)
     green.sleep(0.005)
     # The loop is busy until the sleep and the limit of the block are both over.
-    time.sleep(0.05)
+    time.sleep(0.35)
     assert task.wait() == "not interrupted"
