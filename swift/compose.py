@@ -81,6 +81,8 @@ class Process:
     problems: list[str] = field(default_factory=list)
     #: Traces; None where they are not configured.
     tracing: Tracing | None = None
+    #: False where requests for other machines must not wait for a device of this one: its calls need threads.
+    calls_disks_inline: bool = True
 
 
 def process_of(conf: Conf) -> Process:
@@ -241,7 +243,8 @@ def local_reads_of(
     """
     process = process_of(conf)
     # Their metrics and ends are those of this process.
-    given: dict[str, object] = {PROCESS_KEY: Process(metrics=process.metrics, at_exit=process.at_exit)}
+    shared = Process(metrics=process.metrics, at_exit=process.at_exit, calls_disks_inline=False)
+    given: dict[str, object] = {PROCESS_KEY: shared}
     given.update({key: conf[key] for key in ("swift_dir", CONSOLE_KEY) if key in conf})
     endpoints = []
     for path in paths:
@@ -298,7 +301,7 @@ def backend_context(
         policies=cluster.policies,
         telemetry=telemetry,
         transport=transport_of(conf, telemetry),
-        pools=DiskThreadPools(getattr(settings, "threads_per_disk", 4), quick=True),
+        pools=_pools_of(conf, getattr(settings, "threads_per_disk", 4)),
         access_log=access_log_of(conf, telemetry, name=name) if lines.log_requests else None,
         access_template=_access_template(lines),
         replication_server=storage.replication_server,
@@ -306,6 +309,12 @@ def backend_context(
         dates=DateLimit(storage.timestamp_ahead_max, storage.timestamp_ahead_exempt),
     )
     return context, settings
+
+
+def _pools_of(conf: Conf, threads_per_disk: int) -> DiskThreadPools:
+    if process_of(conf).calls_disks_inline:
+        return DiskThreadPools(threads_per_disk, quick=True)
+    return DiskThreadPools(max(threads_per_disk, 1))
 
 
 def daemon_context(conf: Conf, *, name: str) -> BackendContext:

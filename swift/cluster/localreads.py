@@ -6,7 +6,8 @@ local response but a sound hit: absent, damaged and refused objects, unmounted d
 takes longer than ``LOCAL_WAIT_S``. The object server then gives the response that counts.
 
 A late device holds the threads of its own pool, never the event loop, and its reads go over the network for
-``PENALTY_S``. A damaged object is quarantined by the process that reads it, which may be a proxy worker.
+``PENALTY_S``, then all but one until that one is in time. A damaged object is quarantined by the process that
+reads it, which may be a proxy worker.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ LOCAL_WAIT_S = 1.0
 PENALTY_S = 10.0
 #: The addresses of this machine are looked up again after so many seconds.
 ADDRESSES_S = 60.0
+#: For names of hosts, which may take long to be looked up.
+_threads = green.ThreadPool(4, "addresses")
 _READS = frozenset(("GET", "HEAD"))
 #: Statuses of an object that is there.
 _HITS = frozenset((200, 206, 304, 416))
@@ -84,6 +87,8 @@ class LocalReads:
         self._until_s = 0.0
         #: Path prefix of a device → until when its reads go over the network, monotonic seconds.
         self._late: dict[str, float] = {}
+        #: Path prefix of a late device → the read that tries it again.
+        self._trials: dict[str, NodeRequest] = {}
         self.answered_here = _LOCAL.of(metrics, answered="here")
         self.answered_elsewhere = _LOCAL.of(metrics, answered="network")
 
@@ -109,8 +114,17 @@ class LocalReads:
             self._until_s = now + ADDRESSES_S
             self._servers.clear()
         if address not in self._servers:
-            self._servers[address] = self._find(*address)
+            # While this waits another request may clear the table.
+            found = self._servers[address] = self._find_in_thread(*address)
+            return found
         return self._servers[address]
+
+    def _find_in_thread(self, ip: str, port: int) -> LocalServer | None:
+        try:
+            with green.Timeout(self.wait_s):
+                return _threads.call(self._find, ip, port)
+        except green.DeadlineExceeded:
+            return None
 
     def _find(self, ip: str, port: int) -> LocalServer | None:
         for endpoint in self._endpoints:
@@ -119,14 +133,28 @@ class LocalReads:
         return None
 
     def _is_answered_here(self, request: NodeRequest) -> bool:
-        """Return True for objects on devices that are not late; False for reads of the newest."""
+        """Return True for objects on devices that are not late; False for reads of the newest.
+
+        After its time a late device gets one read, and the others when that one was in time: calls that
+        wait for threads of a device that hangs would pile up.
+        """
         if request.path.count("/") < 5 or is_true(request.headers.get("x-newest")):
             return False
         until = self._late.get(_device_of(request)) if self._late else None
-        if until is not None and time.monotonic() >= until:
-            del self._late[_device_of(request)]
-            until = None
-        return until is None
+        if until is None:
+            return True
+        if time.monotonic() < until:
+            return False
+        self.set_late(request)
+        self._trials[_device_of(request)] = request
+        return True
+
+    def end_trial(self, request: NodeRequest) -> None:
+        """Read a device here again if ``request`` has tried it."""
+        device = _device_of(request)
+        if self._trials.get(device) is request:
+            del self._trials[device]
+            self._late.pop(device, None)
 
     def set_late(self, request: NodeRequest) -> None:
         """Send the reads of a request's device over the network for a while."""
@@ -176,6 +204,7 @@ class LocalExchange:
         try:
             with green.Timeout(self._reads.wait_s):
                 found = self._server.read_hit(asked, _HITS)
+            self._reads.end_trial(request)
         except green.DeadlineExceeded:
             # The thread that reads lets the object go when it returns.
             self._reads.set_late(request)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 
 import pytest
@@ -78,6 +79,19 @@ def test_a_server_is_handed_what_its_options_say(etc, capfd):
     assert context.replication_server is False and context.telemetry.metrics is process.metrics
     assert context.devices.names() == []
     assert len(process.at_exit) == 2, "the access log and the counts of errors are written out at the end"
+
+
+@pytest.mark.parametrize("threads", ["0", "2"])
+def test_a_process_with_other_work_calls_its_disks_in_threads(etc, threads):
+    here, given = threading.get_ident(), conf(etc, threads_per_disk=threads)
+    for inline in (True, False):
+        context, _ = backend_context(
+            {**given, PROCESS_KEY: Process(calls_disks_inline=inline)},
+            {},
+            server_type="account",
+            settings_class=AccountSettings,
+        )
+        assert (context.pools.run("sda")(threading.get_ident) == here) is inline
 
 
 def test_a_value_that_cannot_be_is_named(etc):

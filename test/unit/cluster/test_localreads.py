@@ -1,6 +1,8 @@
 """Reads of own devices in the proxy's process: what is answered here, and what goes over the network."""
 
 import os
+import threading
+import time
 
 import pytest
 
@@ -51,9 +53,9 @@ class Server:
 
 
 class Reads:
-    def __init__(self, port=6200, **times):
+    def __init__(self, port=6200, is_own="10.0.0.1".__eq__, **times):
         self.network, self.server, self.metrics = Network(), Server(), Registry()
-        own = LocalEndpoint("10.0.0.1".__eq__, port, self.server)
+        own = LocalEndpoint(is_own, port, self.server)
         self.transport = LocalReads(self.network, [own], self.metrics, **times)
 
     def send(self, node=OWN, method="GET", path=OBJECT, headers=None, timeouts=TIMEOUTS):
@@ -89,6 +91,21 @@ def test_all_else_goes_over_the_network(asked):
 
 def test_an_endpoint_without_a_port_has_all_ports_of_its_address():
     assert Reads(port=0).send(NodeAddress("10.0.0.1", 6211)).status == 200
+
+
+def test_names_of_hosts_are_looked_up_in_threads_and_not_for_long():
+    threads = []
+
+    def is_own(ip):
+        threads.append(threading.get_ident())
+        time.sleep(0.2 if ip == "late" else 0)
+        return True
+
+    reads = Reads(wait_s=0.05, is_own=is_own)
+    assert reads.send(NodeAddress("node1", 6200)).status == 200
+    for _ in range(2):
+        assert reads.send(NodeAddress("late", 6200)).status == 299
+    assert len(threads) == 2 and threading.get_ident() not in threads
 
 
 @pytest.mark.parametrize("status", [404, 412, 503, 507, 529])
@@ -128,6 +145,28 @@ def test_a_device_that_was_late_is_tried_again():
     assert reads.send().status == 299
     reads.server.make = lambda: Response(200, {}, b"near")
     assert reads.send().status == 200
+    stuck.set()
+
+
+def test_one_read_tries_a_late_device_while_the_others_take_the_network():
+    reads = Reads(wait_s=0.2, penalty_s=0.3)
+    stuck, go_on = green.Event(), green.Event()
+    reads.server.make = lambda: stuck.wait(30)
+    assert reads.send().status == 299
+    green.sleep(0.35)
+
+    def answer():
+        go_on.wait(30)
+        return Response(200, {}, b"near")
+
+    reads.server.make = answer
+    trial = green.spawn(lambda: reads.send().status)
+    green.sleep(0.01)
+    assert reads.send().status == 299
+    go_on.set()
+    assert trial.wait() == 200
+    assert reads.send().status == 200
+    assert len(reads.server.asked) == 3
     stuck.set()
 
 
