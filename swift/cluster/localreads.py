@@ -32,6 +32,7 @@ from swift.http.body import BodyError, FileBody, InMemoryBody, ResponseBody
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import Response
+from swift.platform.disk import Disk
 from swift.telemetry.metrics import CounterMetric, Registry
 
 #: The longest wait for a local response, and for each part of its body, seconds.
@@ -78,8 +79,10 @@ class LocalReads:
         *,
         wait_s: float = LOCAL_WAIT_S,
         penalty_s: float = PENALTY_S,
+        disk: Disk | None = None,
     ):
         self.network = network
+        self.disk = disk or Disk()
         self.wait_s = wait_s
         self._penalty_s = penalty_s
         self._endpoints = endpoints
@@ -89,6 +92,8 @@ class LocalReads:
         self._late: dict[str, float] = {}
         #: Path prefix of a late device → the read that tries it again.
         self._trials: dict[str, NodeRequest] = {}
+        #: Key of a device → the thread of ``threads_of``.
+        self._pools: dict[str, green.ThreadPool] = {}
         self.answered_here = _LOCAL.of(metrics, answered="here")
         self.answered_elsewhere = _LOCAL.of(metrics, answered="network")
 
@@ -101,6 +106,17 @@ class LocalReads:
             if server is not None and self._is_answered_here(request):
                 return LocalExchange(self, request, server)
         return self.network.stream(request)
+
+    def has_endpoint(self, node: Destination) -> bool:
+        """Return True if a node is an endpoint of this machine; not for the event loop: it looks up names."""
+        return self._find(node.ip, node.port) is not None
+
+    def threads_of(self, node: Destination) -> green.ThreadPool:
+        """Return where parts of a device's files are read that are not in memory."""
+        pool = self._pools.get(node.key)
+        if pool is None:
+            pool = self._pools[node.key] = green.ThreadPool(1, f"local-{node.key}")
+        return pool
 
     def is_own(self, node: Destination) -> bool:
         """Return True if a node's devices are read in this process."""
@@ -214,7 +230,7 @@ class LocalExchange:
             self._network = self._reads.network.stream(request)
             return self._network
         self._reads.answered_here.inc()
-        self._response = _backend_response(request, found)
+        self._response = _backend_response(request, found, self._reads)
         return None
 
     @property
@@ -242,7 +258,7 @@ class LocalExchange:
             self._response.stream.close()
 
 
-def _backend_response(request: NodeRequest, found: Response) -> BackendResponse:
+def _backend_response(request: NodeRequest, found: Response, reads: LocalReads) -> BackendResponse:
     """Return a response of the handler as it would arrive over the network."""
     headers, body = found.headers, found.body
     if "content-length" not in headers:
@@ -251,16 +267,19 @@ def _backend_response(request: NodeRequest, found: Response) -> BackendResponse:
     if request.method == "HEAD" or found.status == 304:
         found.discard()
         body = b""
-    stream = InMemoryBody(body) if isinstance(body, bytes) else LocalBody(request, body)
+    stream = InMemoryBody(body) if isinstance(body, bytes) else LocalBody(request, body, reads)
     return BackendResponse(found.status, headers, b"", found.reason, stream)
 
 
 class LocalBody(ResponseBody):
     """The body of a local response; a device that is late breaks it off as a node would."""
 
-    __slots__ = ("length", "_request", "_source", "_pieces", "_piece", "_left")
+    __slots__ = ("length", "_request", "_source", "_reads", "_pieces", "_piece", "_left", "_reading")
 
-    def __init__(self, request: NodeRequest, source: ResponseBody):
+    def __init__(self, request: NodeRequest, source: ResponseBody, reads: LocalReads):
+        self._reads = reads
+        #: A thread reads the file.
+        self._reading: green.Task[bytes] | None = None
         self.length = source.length
         self._request = request
         self._source = source
@@ -298,10 +317,7 @@ class LocalBody(ResponseBody):
         if piece is None:
             return 0
         if isinstance(piece, FileBody):
-            try:
-                size = os.preadv(piece.fd, [buffer[: piece.length]], piece.offset)
-            except OSError as error:
-                raise self._broken(str(error))
+            size = self._read_file(piece, buffer[: piece.length])
             if not size:
                 raise self._broken("the file was cut")
             self._take_of_file(piece, size)
@@ -312,16 +328,40 @@ class LocalBody(ResponseBody):
         self._count(size)
         return size
 
+    def _read_file(self, piece: FileBody, buffer: memoryview) -> int:
+        """Fill a buffer from a file, on the event loop if the bytes are in memory; raises ``BrokenOff``."""
+        if self._is_at_hand(piece, len(buffer)):
+            return os.preadv(piece.fd, [buffer], piece.offset)
+        threads = self._reads.threads_of(self._request.node)
+        task = self._reading = green.spawn(threads.call, os.pread, piece.fd, len(buffer), piece.offset)
+        try:
+            with green.Timeout(self._request.timeouts.node_timeout):
+                data = task.wait()
+        except green.DeadlineExceeded:
+            raise self._broken("timeout")
+        except OSError as error:
+            raise self._broken(str(error))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def _is_at_hand(self, piece: FileBody, size: int) -> bool:
+        """Return True if the bytes of a file are in memory, by a sample of their pages."""
+        disk = self._reads.disk
+        try:
+            return all(disk.read_cached(piece.fd, 1, piece.offset + at) is not None for at in (0, size - 1))
+        except OSError:
+            # The thread that reads says what is wrong.
+            return False
+
     def splice_into(self, pipe: int, size: int) -> int:
-        """See ``ResponseBody``; ranges of files move without being copied."""
+        """See ``ResponseBody``; ranges of files that are in memory move without being copied."""
         piece = self._next()
         if not isinstance(piece, FileBody):
             return 0
-        try:
-            moved = os.splice(piece.fd, pipe, min(size, piece.length), offset_src=piece.offset)
-        except OSError:
-            # Reading says what is wrong with it.
+        size = min(size, piece.length)
+        if not self._is_at_hand(piece, size):
             return 0
+        moved = os.splice(piece.fd, pipe, size, offset_src=piece.offset)
         self._take_of_file(piece, moved)
         return moved
 
@@ -344,7 +384,12 @@ class LocalBody(ResponseBody):
         """Let the object go."""
         self._left = 0
         self._piece = memoryview(b"")
-        self._source.close()
+        reading, self._reading = self._reading, None
+        if reading is not None and not reading.done:
+            # The file stays open for the thread.
+            reading.on_exit(self._source.close)
+        else:
+            self._source.close()
 
 
 def _nothing_to_close() -> None:

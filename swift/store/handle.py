@@ -16,6 +16,7 @@ from itertools import islice
 from typing import Concatenate, Generic, ParamSpec, TypeVar, Unpack, cast
 
 from swift.base.calls import Attempt, Run, T, Ts, never
+from swift.green import DeadlineExceeded, Killed
 from swift.http.body import FileBody
 from swift.policy.policy import Policy
 from swift.store.api import (
@@ -266,9 +267,16 @@ class OpenObject:
         """
         try:
             data = self._stored.read_cached(size_max)
-            return self._run(self._read) if data is None else data
-        finally:
+            if data is None:
+                data = self._run(self._read)
+        except (DeadlineExceeded, Killed):
+            # A thread still reads; the object is closed when nothing refers to it any more.
+            raise
+        except BaseException:
             self._stored.close()
+            raise
+        self._stored.close()
+        return data
 
     def _read(self) -> bytes:
         return b"".join(self._stored.blocks(0, self.state.size))

@@ -11,6 +11,7 @@ from swift.cluster.localreads import LocalEndpoint, LocalReads
 from swift.cluster.transport import BackendResponse, BrokenOff, NodeAddress, NodeRequest, NodeTimeouts
 from swift.http.body import BodyError, FileBody, InMemoryBody, IterableBody
 from swift.http.response import Response
+from swift.platform.disk import Disk
 from swift.telemetry.metrics import Registry
 
 OWN = NodeAddress("10.0.0.1", 6200, "10.0.0.1:6200/d1")
@@ -225,6 +226,24 @@ def test_ranges_of_files_are_moved_or_read(tmp_path):
     assert closed == [fd]
     for each in (fd, source, sink):
         os.close(each)
+
+
+def test_what_is_not_in_memory_is_read_by_a_thread(tmp_path):
+    """A slow client comes for bytes that the kernel has dropped meanwhile."""
+
+    class Evicted(Disk):
+        def read_cached(self, fd, size_bytes, offset=0):
+            return None
+
+    path = tmp_path / "file"
+    path.write_bytes(b"x" * 500_000)
+    reads = Reads(disk=Evicted())
+    with open(path, "rb") as file:
+        body = FileBody(file.fileno(), 0, 500_000, lambda: None)
+        reads.server.make = lambda: Response(200, {}, IterableBody(iter([body]), 500_000))
+        stream = reads.send().stream
+        assert stream.splice_into(-1, 1000) == 0
+        assert stream.read_all() == b"x" * 500_000
 
 
 def test_a_file_that_was_cut_is_an_error_of_the_node(tmp_path):
