@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from swift import green
@@ -268,10 +269,13 @@ def local_reads_of(
             raise ConfigError(f"{path}: {error}")
         if not isinstance(app, BackendApp):
             raise ConfigError(f"{path}: option local_reads is for object servers of this distribution")
-        endpoints.append(
-            LocalEndpoint(lambda ip, own=address: matches_any_address(ip, own_addresses(own)), port, app)
-        )
+        endpoints.append(LocalEndpoint(partial(_is_own_address, address), port, app))
     return LocalReads(network, endpoints, telemetry.metrics)
+
+
+def _is_own_address(own: str, ip: str) -> bool:
+    """Return True if an address of a ring means this machine, which rings know as ``own``."""
+    return matches_any_address(ip, own_addresses(own))
 
 
 def backend_context(

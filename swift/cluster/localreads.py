@@ -274,7 +274,7 @@ def _backend_response(request: NodeRequest, found: Response, reads: LocalReads) 
 class LocalBody(ResponseBody):
     """The body of a local response; a device that is late breaks it off as a node would."""
 
-    __slots__ = ("length", "_request", "_source", "_reads", "_pieces", "_piece", "_left", "_reading")
+    __slots__ = ("length", "_request", "_source", "_reads", "_blocks", "_piece", "_left", "_reading")
 
     def __init__(self, request: NodeRequest, source: ResponseBody, reads: LocalReads):
         self._reads = reads
@@ -283,7 +283,7 @@ class LocalBody(ResponseBody):
         self.length = source.length
         self._request = request
         self._source = source
-        self._pieces: Iterator[bytes | FileBody] = iter(source)
+        self._blocks: Iterator[bytes | FileBody] = iter(source)
         #: The rest of the piece at hand.
         self._piece: memoryview | FileBody = memoryview(b"")
         self._left = source.length
@@ -297,7 +297,7 @@ class LocalBody(ResponseBody):
             return None
         try:
             with green.Timeout(self._request.timeouts.node_timeout):
-                got = next(self._pieces, b"")
+                got = next(self._blocks, b"")
         except green.DeadlineExceeded:
             raise self._broken("timeout")
         except (BodyError, OSError) as error:

@@ -57,8 +57,8 @@ def app_factory(global_conf: Conf, **local_conf: str) -> ProxyApp:
     context = ProxyContext(
         settings=settings,
         rings=rings,
-        transport=local or network,
-        is_own=local and local.is_own,
+        transport=network if local is None else local,
+        is_own=None if local is None else local.is_own,
         policies=cluster.policies,
         limits=cluster.config.limits,
         hasher=cluster.config.hasher,
