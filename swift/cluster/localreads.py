@@ -27,6 +27,7 @@ from swift.cluster.transport import (
     Exchange,
     NodeRequest,
     Transport,
+    TransportError,
 )
 from swift.http.body import BodyError, FileBody, InMemoryBody, ResponseBody
 from swift.http.headers import HeaderMap
@@ -187,7 +188,7 @@ def _device_of(request: NodeRequest) -> str:
 class LocalExchange:
     """A read that is answered in this process, else over the network (``cluster.transport.Exchange``)."""
 
-    __slots__ = ("_reads", "_request", "_server", "_response", "_network")
+    __slots__ = ("_reads", "_request", "_server", "_response", "_network", "_error")
 
     def __init__(self, reads: LocalReads, request: NodeRequest, server: LocalServer):
         self._reads = reads
@@ -195,24 +196,27 @@ class LocalExchange:
         self._server = server
         self._response: BackendResponse | None = None
         self._network: Exchange | None = None
+        #: Why the network could not be used.
+        self._error: TransportError | None = None
 
     def wait_response_start(self, within_s: float) -> bool:
-        network = self._network or self._answer()
-        return network is None or network.wait_response_start(within_s)
+        self._answer()
+        return self._network is None or self._network.wait_response_start(within_s)
 
     def response(self) -> BackendResponse:
         """Return the response, its body as a stream; raises ``TransportError``."""
+        self._answer()
+        if self._error is not None:
+            raise self._error
         if self._response is None:
-            network = self._network or self._answer()
-            if network is not None:
-                self._response = network.response()
-        assert self._response is not None
+            assert self._network is not None
+            self._response = self._network.response()
         return self._response
 
-    def _answer(self) -> Exchange | None:
-        """Answer the request here, or return its exchange with the network."""
-        if self._response is not None:
-            return None
+    def _answer(self) -> None:
+        """Answer the request here once, or send it over the network."""
+        if self._response or self._network or self._error:
+            return
         request = self._request
         path, _, query = request.path.partition("?")
         asked = Request(request.method, path, dict(request.headers), query=query)
@@ -227,11 +231,14 @@ class LocalExchange:
             found = None
         if found is None:
             self._reads.answered_elsewhere.inc()
-            self._network = self._reads.network.stream(request)
-            return self._network
+            try:
+                self._network = self._reads.network.stream(request)
+            except TransportError as error:
+                # The wait for the response raises it.
+                self._error = error
+            return
         self._reads.answered_here.inc()
         self._response = _backend_response(request, found, self._reads)
-        return None
 
     @property
     def continue_headers(self) -> HeaderMap:
@@ -307,6 +314,8 @@ class LocalBody(ResponseBody):
             self._piece = FileBody(got.fd, got.offset, got.length, _nothing_to_close)
         else:
             self._piece = memoryview(got)
+            if not got and self._left:
+                raise self._broken(f"{self._left} bytes missing")
             if not got:
                 return None
         return self._piece
@@ -361,7 +370,10 @@ class LocalBody(ResponseBody):
         size = min(size, piece.length)
         if not self._is_at_hand(piece, size):
             return 0
-        moved = os.splice(piece.fd, pipe, size, offset_src=piece.offset)
+        try:
+            moved = os.splice(piece.fd, pipe, size, offset_src=piece.offset)
+        except OSError as error:
+            raise self._broken(str(error))
         self._take_of_file(piece, moved)
         return moved
 

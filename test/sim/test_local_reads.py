@@ -134,6 +134,12 @@ def test_a_server_that_is_down_does_not_matter_to_reads_of_its_devices(near):
         assert near("GET", "/a/c/o").body == BODY
 
 
+@pytest.mark.parametrize("method", READS)
+def test_a_server_that_is_down_is_a_failed_node_for_what_is_not_here(near, method):
+    with near.refusing("object", *range(1, 7)):
+        assert near(method, "/a/c/o").status == 503
+
+
 def test_a_deleted_object_is_deleted(near):
     put(near)
     assert near("DELETE", "/a/c/o", {"x-timestamp": f"{NOW + 1:.5f}"}).status == 204

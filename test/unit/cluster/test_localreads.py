@@ -8,7 +8,14 @@ import pytest
 
 from swift import green
 from swift.cluster.localreads import LocalEndpoint, LocalReads
-from swift.cluster.transport import BackendResponse, BrokenOff, NodeAddress, NodeRequest, NodeTimeouts
+from swift.cluster.transport import (
+    BackendResponse,
+    BrokenOff,
+    NodeAddress,
+    NodeRequest,
+    NodeTimeouts,
+    TransportError,
+)
 from swift.http.body import BodyError, FileBody, InMemoryBody, IterableBody
 from swift.http.response import Response
 from swift.platform.disk import Disk
@@ -183,6 +190,28 @@ def test_a_body_that_breaks_off_is_an_error_of_the_node():
     with pytest.raises(BrokenOff, match=r"10\.0\.0\.1:6200/d1 broke off: damaged"):
         stream.read(100)
     assert closed
+
+
+def test_a_body_that_ends_early_breaks_off():
+    reads = Reads()
+    reads.server.make = lambda: Response(200, {}, IterableBody(iter([b"near"]), 8))
+    stream = reads.send().stream
+    assert stream.read(100) == b"near"
+    with pytest.raises(BrokenOff, match="4 bytes missing"):
+        stream.read(100)
+
+
+def test_a_network_that_fails_is_told_by_the_wait_for_the_response():
+    def refuse(_request):
+        raise TransportError("refused")
+
+    reads = Reads()
+    reads.server.make = lambda: Response(404)
+    reads.network.stream = refuse
+    exchange = reads.transport.stream(NodeRequest(OWN, "GET", OBJECT, {}, b"", TIMEOUTS))
+    assert exchange.wait_response_start(1.0)
+    with pytest.raises(TransportError, match="refused"):
+        exchange.response()
 
 
 def test_a_body_whose_device_hangs_breaks_off():
