@@ -96,8 +96,10 @@ class Node:
         (row,) = self.repack("--status")
         return row
 
-    def has_changed(self, before):
-        return self.state()["packed"] != before
+    def has_changed(self, state, before):
+        """Return True if a device in ``state`` has another number of packed objects than ``before``."""
+        row = self.state()
+        return row["state"] == state and row["packed"] != before
 
     def get(self, name):
         """Return the object as this node's server has it."""
@@ -136,7 +138,7 @@ def test_a_node_switches_to_the_packed_engine_and_back_under_load_and_kills(clus
     for to, state in (("packed", "packing"), ("files", "unpacking")):
         process = node.begin("--to", to, "--rate", "4")
         before = node.state()["packed"]
-        cluster.await_true(partial(node.has_changed, before), "some objects are converted")
+        cluster.await_true(partial(node.has_changed, state, before), "some objects are converted")
         process.send_signal(signal.SIGKILL)
         process.communicate()
         assert node.state()["state"] == state

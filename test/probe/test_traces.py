@@ -27,6 +27,7 @@ def cluster(tmp_path_factory, collector):
         tmp_path_factory.mktemp("traced"),
         nodes=1,
         disks=DISKS,
+        reads_locally=False,
         rest_s=LiveCluster.AT_REST_S,
         storage_workers=1,
         proxy_workers=1,

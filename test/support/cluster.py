@@ -102,6 +102,7 @@ class LiveCluster:
     ``rest_s`` seconds between passes: tests wait for what they do, people seldom. Where no test does,
     ``AT_REST_S`` leaves the machine to the tests. With ``tier`` every node has a cache tier. ``defaults`` are
     lines for ``[DEFAULT]`` of every server. The nodes of ``packed_nodes`` alone have the packed engine.
+    Unless it ``reads_locally``, the proxy of a cluster with one node asks its object server as well.
     """
 
     AT_REST_S = 60
@@ -120,8 +121,10 @@ class LiveCluster:
         rest_s=5,
         tier=EVERYWHERE,
         packed_nodes=(),
+        reads_locally=True,
         **choices,
     ):
+        self._reads_locally = reads_locally
         self._packed_nodes = packed_nodes
         self._tier = tier
         self._rest_s = rest_s
@@ -166,7 +169,9 @@ class LiveCluster:
         for node in self.plan.node_numbers() if self._tier else ():
             root, conf = self.plan.cache / f"tier{node}", self.plan.etc / "object-server" / f"{node}.conf"
             conf.write_text(f"{conf.read_text()}\n{tier_section(root / 'ssd', root / 'state')}")
-        if LOCAL_EVERYWHERE:
+        if not self._reads_locally:
+            proxy.write_text(re.sub(r"(?m)^local_reads = .*\n", "", proxy.read_text()))
+        elif LOCAL_EVERYWHERE:
             confs = ", ".join(map(str, sorted(self.plan.etc.glob("object-server/*.conf"))))
             text = re.sub(r"(?m)^local_reads = .*\n", "", proxy.read_text())
             use = "use = egg:swift#proxy\n"
