@@ -52,7 +52,7 @@ class _Directory(NamedTuple):
 
 
 class KnownDirectories:
-    """The directories that one engine knows; for any number of threads and one event loop."""
+    """The directories that one engine keeps; for any number of threads and one event loop."""
 
     def __init__(self, disk: Disk):
         self._disk = disk

@@ -30,7 +30,7 @@ def other(cluster):
 
 
 @pytest.fixture(scope="module")
-def nobody(cluster):
+def anonymous(cluster):
     config = Config(signature_version=UNSIGNED, s3={"addressing_style": "path"}, retries={"max_attempts": 1})
     return boto3.client("s3", region_name="us-east-1", endpoint_url=f"http://{cluster.host}", config=config)
 
@@ -125,27 +125,27 @@ def test_a_wrong_secret_does_nothing(cluster):
 # --- policies, public access blocks and ownership -------------------------------------------------------
 
 
-def test_all_users_and_authenticated_users_are_different_groups(owner, other, nobody):
+def test_all_users_and_authenticated_users_are_different_groups(owner, other, anonymous):
     owner.create_bucket(Bucket="groups")
     for acl, may in (("public-read", True), ("authenticated-read", False)):
         owner.put_object(Bucket="groups", Key=acl, Body=b"v", ACL=acl)
         assert other.get_object(Bucket="groups", Key=acl)["Body"].read() == b"v"
         if may:
-            assert nobody.get_object(Bucket="groups", Key=acl)["Body"].read() == b"v"
+            assert anonymous.get_object(Bucket="groups", Key=acl)["Body"].read() == b"v"
             continue
         with refused("AccessDenied", 403):
-            nobody.get_object(Bucket="groups", Key=acl)
+            anonymous.get_object(Bucket="groups", Key=acl)
     for ask in (
-        lambda: nobody.list_objects_v2(Bucket="groups"),
-        lambda: nobody.put_object(Bucket="groups", Key="x", Body=b""),
-        lambda: nobody.get_bucket_acl(Bucket="groups"),
-        lambda: nobody.delete_bucket(Bucket="groups"),
+        lambda: anonymous.list_objects_v2(Bucket="groups"),
+        lambda: anonymous.put_object(Bucket="groups", Key="x", Body=b""),
+        lambda: anonymous.get_bucket_acl(Bucket="groups"),
+        lambda: anonymous.delete_bucket(Bucket="groups"),
     ):
         with refused("AccessDenied", 403):
             ask()
 
 
-def test_a_policy_is_evaluated_before_acls(owner, other, nobody):
+def test_a_policy_is_evaluated_before_acls(owner, other, anonymous):
     owner.create_bucket(Bucket="before")
     owner.put_object(Bucket="before", Key="k", Body=b"v")
     put(owner, "before", statement("before", ["s3:GetObject", "s3:PutObject"], who=OTHER))
@@ -154,10 +154,10 @@ def test_a_policy_is_evaluated_before_acls(owner, other, nobody):
     with refused("AccessDenied", 403):
         other.list_objects_v2(Bucket="before")
     with refused("AccessDenied", 403):
-        nobody.get_object(Bucket="before", Key="k")
+        anonymous.get_object(Bucket="before", Key="k")
     owner.put_object(Bucket="before", Key="open", Body=b"v", ACL="public-read")
     put(owner, "before", statement("before", "s3:GetObject", effect="Deny", key="open"))
-    for s3 in (owner, other, nobody):
+    for s3 in (owner, other, anonymous):
         with refused("AccessDenied", 403):
             s3.get_object(Bucket="before", Key="open")
 
@@ -173,12 +173,12 @@ def test_a_copy_needs_rights_to_source_and_target(owner, other):
     other.copy_object(Bucket="copy-into", Key="k", CopySource="copy-from/k")
 
 
-def test_public_grants_are_ignored(owner, other, nobody):
+def test_public_grants_are_ignored(owner, other, anonymous):
     owner.create_bucket(Bucket="ignored")
     owner.put_object(Bucket="ignored", Key="k", Body=b"v", ACL="public-read")
-    assert nobody.get_object(Bucket="ignored", Key="k")["Body"].read() == b"v"
+    assert anonymous.get_object(Bucket="ignored", Key="k")["Body"].read() == b"v"
     block(owner, "ignored", "IgnorePublicAcls")
-    for s3 in (other, nobody):
+    for s3 in (other, anonymous):
         with refused("AccessDenied", 403):
             s3.get_object(Bucket="ignored", Key="k")
     assert owner.get_object(Bucket="ignored", Key="k")["Body"].read() == b"v"

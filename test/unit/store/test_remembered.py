@@ -1,4 +1,4 @@
-"""What a process knows of hash directories, and when it stops believing it."""
+"""Hash directories that a process keeps, and the changes after which it reads them again."""
 
 import os
 
