@@ -1,11 +1,13 @@
 """Appending to a volume: zeros are written ahead of the records.
 
-A sync then changes neither size nor extents of the file and writes nothing but the records.
+A sync then changes neither size nor extents of the file and writes nothing but the records. Long batches make
+the file longer instead: zeros would double what the device has to write.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Sequence
 
 from swift.base.errors import NoSpace
 from swift.platform.devices import NO_SPACE_ERRORS
@@ -14,6 +16,10 @@ from swift.store.packed.volumes import ZEROS, OpenVolume, write_at
 
 #: Zeros written ahead of the records at a time, bytes.
 AHEAD_BYTES = 4 << 20
+#: Batches from this size on are written without zeros ahead, bytes.
+LONG_BYTES = 256 << 10
+#: Pieces from this size on are written from where they are, shorter ones are joined before, bytes.
+_UNJOINED_BYTES = 64 << 10
 
 
 class Appender:
@@ -48,16 +54,20 @@ class Appender:
         mine = self._disk.fstat(self.volume.fd)
         return (there.st_dev, there.st_ino) == (mine.st_dev, mine.st_ino)
 
-    def append(self, data: bytes) -> None:
-        """Append records durably. Raises ``NoSpace`` or OSError.
+    def append(self, pieces: Sequence[bytes | memoryview]) -> None:
+        """Append records durably, which the pieces are together. Raises ``NoSpace`` or OSError.
 
         If ``has_failed`` is true then, nothing more may be appended.
         """
         self.used_s = time.monotonic()
+        length = sum(map(len, pieces))
         try:
             try:
-                self._write_ahead(self.end + len(data))
-                write_at(self._disk, self.volume.fd, data, self.end)
+                self._write_ahead(length)
+                at = self.end
+                for run in _runs(pieces):
+                    write_at(self._disk, self.volume.fd, run, at)
+                    at += len(run)
             except OSError as error:
                 if error.errno not in NO_SPACE_ERRORS:
                     raise
@@ -69,7 +79,7 @@ class Appender:
         except BaseException:
             self.has_failed = True
             raise
-        self.end += len(data)
+        self.end += length
 
     def _take_back(self) -> None:
         """Leave zeros behind the end, as before: smaller records, as of deletions, may still fit."""
@@ -81,9 +91,13 @@ class Appender:
         except OSError:
             self.has_failed = True
 
-    def _write_ahead(self, needed: int) -> None:
+    def _write_ahead(self, length: int) -> None:
         """Write zeros up to a multiple of ``AHEAD_BYTES``; they are synced with the records."""
+        needed = self.end + length
         if needed <= self._zeroed:
+            return
+        if length >= LONG_BYTES:
+            self._zeroed = needed
             return
         end = min(-(-needed // AHEAD_BYTES) * AHEAD_BYTES, max(self._volume_bytes, needed))
         at = self._zeroed
@@ -100,3 +114,16 @@ class Appender:
 
     def __repr__(self) -> str:
         return f"<Appender at {self.end} of {self.volume!r}>"
+
+
+def _runs(pieces: Sequence[bytes | memoryview]) -> Iterator[bytes | memoryview]:
+    """Yield the pieces, short ones joined."""
+    short: list[bytes | memoryview] = []
+    for piece in pieces:
+        if len(piece) < _UNJOINED_BYTES:
+            short.append(piece)
+        else:
+            yield b"".join(short)
+            yield piece
+            short = []
+    yield b"".join(short)

@@ -6,14 +6,19 @@ from collections.abc import Callable
 from hashlib import md5
 
 from swift.base.checksum import ChunkSums, chunk_size_for
+from swift.platform.buffers import BufferPool
 from swift.platform.fastcrc import crc32
 from swift.store.core import FileDraft
+
+#: Longer bodies of an announced size, up to that of a buffer, are kept in a buffer, bytes.
+_BUFFERED_BYTES = 64 << 10
+_buffers = BufferPool(1 << 20, kept_max=16)
 
 
 class PackedDraft:
     """``Draft`` of at most ``size_max`` bytes in memory; a longer one goes on as a ``FileDraft``."""
 
-    __slots__ = ("file", "_etag", "_make_file", "_md5", "_pieces", "size", "_size_max", "_sums")
+    __slots__ = ("file", "_buffer", "_etag", "_make_file", "_md5", "_pieces", "size", "_size_max", "_sums")
 
     def __init__(
         self,
@@ -33,8 +38,12 @@ class PackedDraft:
         self._etag = etag
         self._md5 = None if etag or etag_follows else md5(usedforsecurity=False)
         self._sums = ChunkSums(chunk_size_for(size), crc32()) if etag_follows else None
+        #: Of a body that comes in pieces.
+        self._buffer: memoryview | None = None
         if size_max < 0 or (size is not None and size > size_max):
             self.file = make_file()
+        elif size is not None and not etag and _BUFFERED_BYTES < size <= _buffers.size:
+            self._buffer, self._size_max = _buffers.acquire(), min(size_max, _buffers.size)
 
     def write(self, data: bytes | memoryview) -> None:
         if self.file is not None:
@@ -45,9 +54,13 @@ class PackedDraft:
             self.become_file()
             self.write(data)
             return
-        # The caller may change its buffer as soon as this returns.
-        self._pieces.append(bytes(data))
-        self.size += len(data)
+        end = self.size + len(data)
+        if self._buffer is not None:
+            self._buffer[self.size : end] = data
+        else:
+            # The caller may change its buffer as soon as this returns.
+            self._pieces.append(bytes(data))
+        self.size = end
         if self._md5 is not None:
             self._md5.update(data)
         if self._sums is not None:
@@ -60,20 +73,28 @@ class PackedDraft:
         """Go on as a file. Raises ``NoSpace``, OSError."""
         file = self._make_file()
         try:
-            for piece in self._pieces:
-                file.write(piece)
+            file.write(self.body)
         except BaseException:
             file.discard()
             raise
-        self._pieces = []
+        self._pieces, self._buffer = [], None
         self.file = file
 
     @property
-    def body(self) -> bytes:
+    def body(self) -> bytes | memoryview:
         """The bytes in memory."""
+        if self._buffer is not None:
+            return self._buffer[: self.size]
         if len(self._pieces) != 1:
             self._pieces = [b"".join(self._pieces)]
         return self._pieces[0]
+
+    def release(self) -> None:
+        """Give the memory of a body back that was stored: nothing uses it any more."""
+        self._pieces = []
+        buffer, self._buffer = self._buffer, None
+        if buffer is not None:
+            _buffers.release(buffer)
 
     @property
     def etag(self) -> str:
@@ -91,7 +112,8 @@ class PackedDraft:
         return True
 
     def discard(self) -> None:
-        self._pieces, self.size = [], 0
+        # A thread may still use the buffer.
+        self._pieces, self._buffer, self.size = [], None, 0
         file, self.file = self.file, None
         if file is not None:
             file.discard()

@@ -63,6 +63,7 @@ class PackedEdit:
             raise ValueError("a body in a file takes the edit of a call that may block")
         header = self._data_header(timestamp, fragment)
         self._change(Record(header, encode_metadata(metadata), draft.body), cleans=self._cleans_at_put)
+        draft.release()
 
     @property
     def _cleans_at_put(self) -> bool:

@@ -151,7 +151,7 @@ class Record(NamedTuple):
 
     header: Header
     metadata: bytes = b""
-    body: bytes = b""
+    body: bytes | memoryview = b""
 
     @property
     def total_bytes(self) -> int:
@@ -159,8 +159,8 @@ class Record(NamedTuple):
         references = len(self.header.references) * _REFERENCE.size
         return padded(HEADER_BYTES + references + len(self.metadata) + len(self.body))
 
-    def encode(self, nonce: bytes, batch_unit: int) -> bytes:
-        """Return the bytes of the record in a volume with this nonce, padded."""
+    def encode(self, nonce: bytes, batch_unit: int) -> tuple[bytes | memoryview, ...]:
+        """Return the bytes of the record in a volume with this nonce, padded, in pieces."""
         header, crc = self.header, crc32()
         references = b"".join(_REFERENCE.pack(each.partition, *each.position) for each in header.references)
         flags = (_DURABLE if header.durable else 0) | (_EXTERNAL if header.external else 0)
@@ -187,7 +187,7 @@ class Record(NamedTuple):
         begin = _BEGIN.pack(_MAGIC, nonce, zlib.crc32(references, zlib.crc32(rest)))
         length = HEADER_BYTES + len(references) + len(self.metadata) + len(self.body)
         padding = bytes(-length % ALIGNMENT)
-        return b"".join((begin, rest, references, self.metadata, self.body, padding))
+        return begin, rest, references, self.metadata, self.body, padding
 
 
 def may_begin(data: bytes | memoryview, at: int, nonce: bytes) -> bool:

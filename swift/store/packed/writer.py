@@ -192,15 +192,15 @@ class Writer:
 
     def _append(self, appender: Appender, changes: list[Change]) -> None:
         nonce, batch_unit = appender.volume.nonce, appender.end // ALIGNMENT
-        pieces, end = [], appender.end
+        pieces: list[bytes | memoryview] = []
+        end = appender.end
         for change in changes:
             change.position = Position(appender.volume.number, end // ALIGNMENT)
-            piece = change.record.encode(nonce, batch_unit)
-            pieces.append(piece)
-            end += len(piece)
+            pieces += change.record.encode(nonce, batch_unit)
+            end += change.record.total_bytes
         written = after(self.state, Event.WRITE)
         try:
-            appender.append(b"".join(pieces))
+            appender.append(pieces)
         except BaseException:
             if appender.has_failed:
                 self._drop(appender, changes)

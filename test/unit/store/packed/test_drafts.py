@@ -102,3 +102,34 @@ def test_discarding_drops_the_body():
     made.discard()
     made.discard()
     assert file.is_discarded and made.file is None
+
+
+def test_a_long_body_of_a_known_size_is_gathered_in_one_buffer():
+    made, data = draft(100_000, 1 << 20, etag_follows=True), bytearray(b"x" * 60_000)
+    made.write(memoryview(data))
+    data[:] = b"y" * 60_000
+    made.write(memoryview(data)[:40_000])
+    assert made.body == b"x" * 60_000 + b"y" * 40_000
+
+
+def test_a_body_that_is_longer_than_was_said_goes_on_as_a_file():
+    file = File()
+    made = draft(100_000, 1 << 20, file=file)
+    made.write(b"x" * 100_000)
+    made.write(b"y" * (1 << 20))
+    assert file.data == b"x" * 100_000 + b"y" * (1 << 20)
+
+
+def test_a_buffer_is_used_again_only_after_its_body_was_stored():
+    first = draft(100_000, 1 << 20)
+    first.write(b"x" * 100_000)
+    kept = first.body
+    first.discard()
+    second = draft(100_000, 1 << 20)
+    second.write(b"y" * 100_000)
+    assert kept == b"x" * 100_000
+    kept = second.body
+    second.release()
+    third = draft(100_000, 1 << 20)
+    third.write(b"z" * 100_000)
+    assert kept == b"z" * 100_000

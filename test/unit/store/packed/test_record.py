@@ -57,7 +57,7 @@ PLAIN = Record(Header(Kind.DATA, 0, 7, bytes(16), Timestamp(1)), b"metadata", b"
 
 @given(RECORDS, UINT32)
 def test_a_record_comes_back_as_it_was(record, batch_unit):
-    data = record.encode(NONCE, batch_unit)
+    data = b"".join(record.encode(NONCE, batch_unit))
     header = parse_header(data, NONCE)
     at = header.prefix_bytes
     metadata = check_metadata(header, data[at - header.metadata_bytes : at])
@@ -69,7 +69,7 @@ def test_a_record_comes_back_as_it_was(record, batch_unit):
 
 @given(RECORDS)
 def test_a_record_has_the_length_that_it_says(record):
-    data = record.encode(NONCE, 1)
+    data = b"".join(record.encode(NONCE, 1))
     assert len(data) == record.total_bytes
     assert len(data) % ALIGNMENT == 0
     assert 0 <= len(data) - parse_header(data, NONCE).total_bytes < ALIGNMENT
@@ -77,15 +77,15 @@ def test_a_record_has_the_length_that_it_says(record):
 
 @given(st.integers(0, HEADER_BYTES - 1), st.integers(1, 255))
 def test_a_changed_byte_of_a_header_is_noticed(at, change):
-    data = bytearray(PLAIN.encode(NONCE, 1))
+    data = bytearray(b"".join(PLAIN.encode(NONCE, 1)))
     data[at] ^= change
     with pytest.raises(BadRecord):
         parse_header(data, NONCE)
 
 
-@given(st.integers(0, len(PLAIN.encode(NONCE, 1))))
+@given(st.integers(0, len(b"".join(PLAIN.encode(NONCE, 1)))))
 def test_a_record_that_is_cut_off_is_none(end):
-    data = PLAIN.encode(NONCE, 1)[:end]
+    data = b"".join(PLAIN.encode(NONCE, 1))[:end]
     prefix = HEADER_BYTES + len(PLAIN.metadata)
     if end < HEADER_BYTES:
         with pytest.raises(BadRecord):
@@ -98,14 +98,14 @@ def test_a_record_that_is_cut_off_is_none(end):
 
 
 def test_metadata_and_body_that_changed_are_noticed():
-    header = parse_header(PLAIN.encode(NONCE, 1), NONCE)
+    header = parse_header(b"".join(PLAIN.encode(NONCE, 1)), NONCE)
     with pytest.raises(BadRecord, match="metadata"):
         check_metadata(header, b"Metadata")
     assert not is_body_sound(header, b"Body")
 
 
 def test_a_record_of_another_volume_is_none():
-    data = PLAIN.encode(b"anothers", 1)
+    data = b"".join(PLAIN.encode(b"anothers", 1))
     assert not may_begin(data, 0, NONCE)
     with pytest.raises(BadRecord, match="begins"):
         parse_header(data, NONCE)
@@ -114,7 +114,7 @@ def test_a_record_of_another_volume_is_none():
 @pytest.mark.parametrize(("at", "value"), [(0, b"\0"), (0, b"\xff"), (72, b"\xff\xff\xff\xff")])
 def test_a_header_with_a_right_checksum_and_senseless_content_is_none(at, value):
     """Kinds of a later release, and lengths above the bounds."""
-    data = bytearray(PLAIN.encode(NONCE, 1))
+    data = bytearray(b"".join(PLAIN.encode(NONCE, 1)))
     begin = 16 + at
     data[begin : begin + len(value)] = value
     data[12:16] = struct.pack("<I", zlib.crc32(data[16:HEADER_BYTES]))

@@ -63,9 +63,9 @@ class Bench:
         positions, pieces, end = [], [], appender.end
         for record in batch:
             positions.append(Position(volume, end // ALIGNMENT))
-            pieces.append(record.encode(appender.volume.nonce, appender.end // ALIGNMENT))
-            end += len(pieces[-1])
-        appender.append(b"".join(pieces))
+            pieces += record.encode(appender.volume.nonce, appender.end // ALIGNMENT)
+            end += record.total_bytes
+        appender.append(pieces)
         return positions if len(positions) > 1 else positions[0]
 
     def damage_body(self, position):

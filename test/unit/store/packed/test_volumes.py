@@ -14,7 +14,7 @@ from swift.base.errors import NoSpace
 from swift.base.timestamp import Timestamp
 from swift.platform.disk import Disk
 from swift.store.errors import Damaged
-from swift.store.packed.appender import Appender
+from swift.store.packed.appender import AHEAD_BYTES, LONG_BYTES, Appender
 from swift.store.packed.lost import LostRanges
 from swift.store.packed.record import ALIGNMENT, HEADER_BYTES, BadRecord, Header, Kind, Position, Record
 from swift.store.packed.volumes import HEADER_ATTRIBUTE, SCAN_BYTES, Volumes, write_at
@@ -149,7 +149,7 @@ def test_a_header_that_cannot_be_read_proves_no_damage(bench):
 
 def test_a_client_cannot_make_up_the_nonce_of_a_volume(bench):
     """A body that looks like a record is never the first one."""
-    fake = record(b"secret").encode(b"x" * 8, 1)
+    fake = b"".join(record(b"secret").encode(b"x" * 8, 1))
     volume, _appender = bench.filled(bytes(64 * 3) + fake)
     bench.machine.disk.setxattr(bench.volumes.path(1), HEADER_ATTRIBUTE, b"x")
     bench.overwrite(volume, 3, b"x")
@@ -265,6 +265,17 @@ def test_records_fit_where_zeros_do_not(bench):
     assert bench.seconds(volume) == [1]
 
 
+def test_long_batches_have_no_zeros_ahead(bench):
+    volume = bench.volumes.create()
+    appender = Appender(bench.process, volume, end=ALIGNMENT, volume_bytes=8 << 20)
+    for second in (1, 2):
+        appender.append(record(b"x" * LONG_BYTES, second).encode(volume.nonce, appender.end // ALIGNMENT))
+        assert bench.machine.disk.fstat(volume.fd).st_size == appender.end
+    appender.append(record(second=3).encode(volume.nonce, appender.end // ALIGNMENT))
+    assert bench.machine.disk.fstat(volume.fd).st_size == AHEAD_BYTES
+    assert bench.seconds(volume) == [1, 2, 3]
+
+
 @pytest.mark.parametrize(
     ("call", "error"), [("pwrite", no_space()), ("pwrite", broken()), ("fdatasync", broken())]
 )
@@ -313,7 +324,7 @@ def test_a_header_that_is_damaged_costs_one_record(bench):
 def test_a_record_in_a_body_is_not_believed(bench):
     """A client that knew the format would still not know the nonce, nor be looked at within a record."""
     forged = record(b"forged", 9)
-    volume, _appender = bench.filled(bytes(48) + forged.encode(b"anothers", 1) * 3, b"two")
+    volume, _appender = bench.filled(bytes(48) + b"".join(forged.encode(b"anothers", 1)) * 3, b"two")
     assert bench.seconds(volume) == [1, 2]
     # Not even when the record around it is damaged.
     bench.overwrite(volume, ALIGNMENT, b"xxxx")
@@ -331,10 +342,10 @@ def test_garbage_between_records_hides_none(garbage, chance):
     for second, each in enumerate(garbage, 1):
         if chance.random() < 0.5:
             # The beginning of a record that is torn.
-            each = record(each).encode(volume.nonce, 1)[: chance.randrange(12, HEADER_BYTES)]
+            each = b"".join(record(each).encode(volume.nonce, 1))[: chance.randrange(12, HEADER_BYTES)]
         bench.overwrite(volume, at, each)
         at += -(-len(each) // ALIGNMENT) * ALIGNMENT
-        data = record(each, second).encode(volume.nonce, at // ALIGNMENT)
+        data = b"".join(record(each, second).encode(volume.nonce, at // ALIGNMENT))
         bench.overwrite(volume, at, data)
         wanted.append((at // ALIGNMENT, second))
         at += len(data)
