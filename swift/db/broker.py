@@ -32,7 +32,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import Enum
@@ -179,6 +179,8 @@ class Broker:
         self._watch = Watch(engine.disk, place)
         self.freshness = Freshness()
         self._recent = pending.Recent()
+        #: Of a directory at rest to which rows were put.
+        self._kept: pending.KeptFiles | None = None
         #: Requests that are using it.
         self.holders = 0
         self._in_flight = 0
@@ -307,6 +309,7 @@ class Broker:
 
     def relax(self) -> None:
         """Give back the memory of an idle broker that stays open."""
+        self._close_kept()
         self._recent.forget()
         for database in self.databases:
             database.relax()
@@ -314,6 +317,7 @@ class Broker:
     def close(self) -> None:
         """Let go of the files of an idle broker."""
         databases, self.databases = self.databases, []
+        self._close_kept()
         self.freshness.closed()
         self._recent.forget()
         for database in databases:
@@ -372,6 +376,8 @@ class Broker:
         disk = self.engine.disk
         rows = [item for item in items if not isinstance(item, _Change)]
         try:
+            if len(rows) == len(items) and self._append_to_kept(rows):
+                return
             lock = files.lock(disk, self.place, self._call_wait_s)
             try:
                 if rows:
@@ -386,19 +392,48 @@ class Broker:
             self.freshness.lost()
             raise DatabaseMissing(self.place.file(), "is not there")
 
+    def _append_to_kept(self, rows: list[Any]) -> bool:
+        """Add a batch through the files that are open; return False unless they are those of the directory."""
+        kept = self._kept
+        if kept is None:
+            return False
+        try:
+            with kept.locked(self._call_wait_s):
+                if self._watch.databases() is kept.names:
+                    self.freshness.saw(kept.names)
+                    self._append_by(kept.append, rows)
+                    return True
+        except BaseException:
+            self._close_kept()
+            raise
+        self._close_kept()
+        return False
+
+    def _close_kept(self) -> None:
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            kept.close()
+
     def _append(self, rows: list[Any]) -> None:
         """Add a batch to the pending file, which must not outlive the database."""
-        path = self._pending
+        disk = self.engine.disk
         found = self._watch.databases()
         if not found:
             raise DatabaseMissing(self.place.file(), "is not there")
         self.freshness.saw(found)
+        self._append_by(partial(pending.append, disk, self._pending), rows)
+        if self._watch.is_at_rest:
+            # Rows are stored by now, whatever becomes of this.
+            with suppress(OSError):
+                self._kept = pending.KeptFiles(disk, self.place, found)
+
+    def _append_by(self, append: Callable[[bytes], int], rows: list[Any]) -> None:
         width = self.dialect.pending_fields
         data = b"".join(pending.encode(row[:width]) for row in rows)
-        start = pending.append(self.engine.disk, path, data)
+        start = append(data)
         self._recent.add(start, data, rows)
         if start + len(data) > pending.MERGE_AT_BYTES:
-            self._merge_big(path)
+            self._merge_big(self._pending)
 
     def _run_change(self, change: _Change) -> None:
         """Run one; its failure is its own."""

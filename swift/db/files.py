@@ -62,6 +62,11 @@ class DatabasePath(NamedTuple):
         """The file of rows that the peer has not merged; one for all epochs."""
         return f"{self.directory}/{self.name_hash}.db.pending"
 
+    @property
+    def lock(self) -> str:
+        """The file whose lock is that of the hash directory."""
+        return f"{self.directory}/.lock"
+
     def file(self, epoch: str | None = None) -> str:
         """Return the path of the database file of an epoch."""
         name = self.name_hash if epoch is None else f"{self.name_hash}_{epoch}"
@@ -109,16 +114,12 @@ def locked(
     disk: Disk, place: DatabasePath, timeout_s: float = LOCK_TIMEOUT_S
 ) -> AbstractContextManager[None]:
     """Hold the directory's lock; raises ``LockTimeout``, and FileNotFoundError without directory."""
-    return file_lock(disk, _lock_path(place), timeout_s)
+    return file_lock(disk, place.lock, timeout_s)
 
 
 def lock(disk: Disk, place: DatabasePath, timeout_s: float = LOCK_TIMEOUT_S) -> int:
     """Return a descriptor that holds the same lock; closing it gives the lock back."""
-    return lock_file(disk, _lock_path(place), timeout_s)
-
-
-def _lock_path(place: DatabasePath) -> str:
-    return f"{place.directory}/.lock"
+    return lock_file(disk, place.lock, timeout_s)
 
 
 def create(

@@ -12,14 +12,18 @@ from __future__ import annotations
 
 import base64
 import binascii
+import fcntl
 import os
 from binascii import b2a_base64
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pickle import dumps
 
 from swift.base.pickles import PickleRefused, restricted_loads
+from swift.db.files import DatabasePath
 from swift.platform.disk import Disk
 from swift.platform.durable import write_all
+from swift.platform.locks import lock_descriptor
 from swift.platform.regularfiles import (
     IrregularFile,
     move_irregular_file_aside,
@@ -69,18 +73,63 @@ def append(disk: Disk, path: str, data: bytes) -> int:
         fd = open_or_replace(disk, path, _APPEND | os.O_CREAT)
         is_new = True
     try:
-        size = disk.fstat(fd).st_size
-        try:
-            write_all(disk, fd, data)
-            disk.fdatasync(fd)
-        except OSError:
-            disk.truncate(fd, size)
-            raise
+        size = _append(disk, fd, data)
     finally:
         disk.close(fd)
     if is_new:
         sync_directory(disk, os.path.dirname(path))
     return size
+
+
+def _append(disk: Disk, fd: int, data: bytes) -> int:
+    size = disk.fstat(fd).st_size
+    try:
+        write_all(disk, fd, data)
+        disk.fdatasync(fd)
+    except OSError:
+        disk.truncate(fd, size)
+        raise
+    return size
+
+
+class KeptFiles:
+    """The lock and the pending file of a hash directory, kept open for the next batch.
+
+    They are those of the directory as long as no name in it changed since ``names`` were found. Raises OSError.
+    """
+
+    __slots__ = ("names", "_disk", "_file", "_lock", "_path")
+
+    def __init__(self, disk: Disk, place: DatabasePath, names: tuple[str, ...]):
+        self.names = names
+        self._disk = disk
+        self._path = place.lock
+        self._lock = self._file = -1
+        self._lock = open_regular(disk, place.lock, os.O_WRONLY)
+        self._file = open_regular(disk, place.pending, _APPEND)
+
+    @contextmanager
+    def locked(self, timeout_s: float) -> Iterator[None]:
+        """Hold the directory's lock; raises ``LockTimeout``."""
+        lock_descriptor(self._disk, self._lock, self._path, timeout_s)
+        try:
+            yield
+        finally:
+            self._disk.flock(self._lock, fcntl.LOCK_UN)
+
+    def append(self, data: bytes) -> int:
+        """See ``append``."""
+        return _append(self._disk, self._file, data)
+
+    def close(self) -> None:
+        """Close both."""
+        fds, self._lock, self._file = (self._lock, self._file), -1, -1
+        for fd in fds:
+            if fd >= 0:
+                self._disk.close(fd)
+
+    def __del__(self) -> None:
+        self.close()
 
 
 class Recent:

@@ -46,5 +46,10 @@ class Watch:
         self._seen = (identity, found) if at_rest else None
         return found
 
+    @property
+    def is_at_rest(self) -> bool:
+        """True if the directory was at rest when it was last asked for: a name that changes will show."""
+        return self._seen is not None
+
     def __repr__(self) -> str:
         return f"<Watch {self._place.name_hash} {'at rest' if self._seen else 'moving'}>"

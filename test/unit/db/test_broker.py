@@ -3,12 +3,15 @@
 import os
 import shutil
 import sqlite3
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
+from swift.base.errors import LockTimeout
 from swift.base.timestamp import Timestamp
 from swift.container.broker import ContainerBroker
-from swift.db import pending
+from swift.db import files, pending
 from swift.db.broker import Engine
 from swift.db.connection import DatabaseBroken, DatabaseMissing, chexor
 from swift.db.listing import ListingQuery
@@ -129,6 +132,18 @@ def at_rest(room):
     listings = []
 
     class CountingDisk(AgedDisk):
+        opened = 0
+        fault = None
+
+        def open(self, *args, **how):
+            self.opened += 1
+            return super().open(*args, **how)
+
+        def fdatasync(self, fd):
+            if self.fault is not None:
+                raise self.fault
+            super().fdatasync(fd)
+
         def listdir(self, path):
             listings.append(path)
             return super().listdir(path)
@@ -185,6 +200,75 @@ def test_rows_are_put_without_refreshing_while_nothing_changes(room, row):
         broker.put_rows([row(name)])
     assert listings == []
     assert names(broker) == ["a", "b", "c", "d"]
+
+
+def open_files(room):
+    """The paths of this process's open files in the hash directory."""
+    found = set()
+    for link in Path("/proc/self/fd").iterdir():
+        # One is of the listing itself.
+        with suppress(FileNotFoundError):
+            path = link.readlink()
+            if str(path.parent) == room.place.directory:
+                found.add(path.name)
+    return found
+
+
+def kept_open(room, row):
+    """A broker that put two rows into a directory at rest, the second one in the file that it has."""
+    broker, _listings = at_rest(room)
+    for name in "abc":
+        broker.put_rows([row(name)])
+    broker.engine.disk.opened = 0
+    broker.put_rows([row("d")])
+    assert broker.engine.disk.opened == 0
+    return broker
+
+
+def test_the_files_of_a_directory_at_rest_stay_open_for_rows(room, row):
+    broker = kept_open(room, row)
+    assert names(room.broker()) == ["a", "b", "c", "d"]
+    broker.put_rows([row("e")])
+    assert names(broker) == ["a", "b", "c", "d", "e"]
+
+
+@pytest.mark.parametrize("let_go", ["relax", "close"])
+def test_an_idle_broker_lets_go_of_them(room, row, let_go):
+    broker = kept_open(room, row)
+    assert {".lock", os.path.basename(room.place.pending)} <= open_files(room)
+    getattr(broker, let_go)()
+    assert not {".lock", os.path.basename(room.place.pending)} & open_files(room)
+
+
+@pytest.mark.parametrize("path", ["lock", "pending"])
+def test_files_that_were_replaced_are_opened_anew(room, row, path):
+    broker, path = kept_open(room, row), getattr(room.place, path)
+    assert broker.listing(ListingQuery(10000), 0)
+    os.rename(path, f"{path}.old")
+    broker.put_rows([row("e")])
+    assert os.path.exists(path)
+    assert names(room.broker()) == ["a", "b", "c", "d", "e"]
+
+
+def test_a_batch_that_could_not_be_synced_is_cut_off_and_its_files_are_given_up(room, row):
+    broker = kept_open(room, row)
+    size, disk = os.path.getsize(room.place.pending), broker.engine.disk
+    disk.fault = OSError(5, "injected")
+    with pytest.raises(OSError, match="injected"):
+        broker.put_rows([row("lost")])
+    assert os.path.getsize(room.place.pending) == size
+    assert ".lock" not in open_files(room)
+    disk.fault = None
+    broker.put_rows([row("e")])
+    assert names(room.broker()) == ["a", "b", "c", "d", "e"]
+
+
+def test_a_lock_that_another_process_holds_is_waited_for(room, row):
+    broker = kept_open(room, row)
+    with files.locked(broker.engine.disk, room.place), pytest.raises(LockTimeout):
+        broker._append_to_kept([row("e")])
+    broker.put_rows([row("f")])
+    assert names(room.broker()) == ["a", "b", "c", "d", "f"]
 
 
 def test_a_row_tells_that_another_file_takes_the_place(room, row):
