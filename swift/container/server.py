@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 
 from swift.base.entity import RESERVED, quote_path
-from swift.base.errors import InvalidValue
+from swift.base.errors import DeviceUnavailable, InvalidValue
 from swift.base.shardrange import UPDATING_STATES
 from swift.base.timestamp import InvalidTimestamp, Timestamp, http_date
 from swift.base.truth import is_true
@@ -58,7 +60,7 @@ from swift.http.response import HTML, TEXT, HTTPError, Response, error_response
 from swift.http.validate import validate_stored_metadata
 from swift.platform.devices import SpaceGuard
 from swift.platform.disk import Disk
-from swift.runtime.backendapp import BackendContext, Handler, reject_sync_key
+from swift.runtime.backendapp import BackendContext, Handler, UnexpectedPath, reject_sync_key
 from swift.wire import rowbatch
 
 _SAVED = frozenset(("x-container-read", "x-container-write", "x-container-sync-key", "x-container-sync-to"))
@@ -70,6 +72,16 @@ _TARGETS_MAX = 1024
 _POLICY = fields.BACKEND_STORAGE_POLICY_INDEX
 _REDIRECT = fields.BACKEND_ACCEPT_REDIRECT
 _SHARDS_PREFIX = "shards_"
+
+
+@dataclass(slots=True)
+class _RowBatch:
+    """Rows of a BATCH, and what was found out for all of them."""
+
+    rows: dict[int, ObjectRow] = field(default_factory=dict)
+    broker: ContainerBroker | None = None
+    has_looked: bool = False
+    has_space: bool = False
 
 
 class ContainerServer(DatabaseApp[ContainerBroker]):
@@ -122,7 +134,8 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
             self._check_sync_to(sync_to)
         if name is not None:
             broker = self._broker_for_row(request, target)
-            row = self._row_to_put(request, broker, name)
+            self.check_space(broker)
+            row = self._row_to_put(request, name)
             return self._store_row(request, target, broker, row, 201)
         broker = self._broker(target)
         self.check_space(broker)
@@ -215,15 +228,20 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         Only what is decided before needs an earlier look.
         """
         reject_sync_key(request.headers)
-        broker = self.known_broker(target, target.path.account, target.path.container or "")
-        is_fresh = broker.freshness.is_fresh
-        if not is_fresh or _REDIRECT in request.headers or self._creates_itself(request, target):
+        broker = self._known_container(target)
+        if self._needs_look(request, target, broker):
             broker.refresh()
         return broker
 
-    def _row_to_put(self, request: Request, broker: ContainerBroker, name: str) -> ObjectRow:
-        """Return the row of a PUT; raises ``NoSpace``, ``HTTPError`` 400."""
-        self.check_space(broker)
+    def _known_container(self, target: StorageTarget) -> ContainerBroker:
+        return self.known_broker(target, target.path.account, target.path.container or "")
+
+    def _needs_look(self, request: Request, target: StorageTarget, broker: ContainerBroker) -> bool:
+        is_fresh = broker.freshness.is_fresh
+        return not is_fresh or _REDIRECT in request.headers or self._creates_itself(request, target)
+
+    def _row_to_put(self, request: Request, name: str) -> ObjectRow:
+        """Return the row of a PUT; raises ``HTTPError`` 400."""
         headers, timestamp = request.headers, request.timestamp
         if "x-etag" not in headers or "x-content-type" not in headers:
             raise HTTPError(400, "X-Etag and X-Content-Type are required", content_type=TEXT)
@@ -364,17 +382,21 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
 
     def batch(self, request: Request) -> Response:
         """Store rows of several requests; each has its own answer (doc/formats/row-batches.md)."""
-        self.target(request, 4, 4)
+        target = self.target(request, 4, 4)
         try:
             asked = rowbatch.decode_rows(whole_body(request, rowbatch.BYTES_MAX))
         except InvalidValue as error:
             return error_response(400, str(error), content_type=TEXT)
         responses: list[Response] = []
-        rows: dict[int, ObjectRow] = {}
+        batch = _RowBatch()
+        with suppress(DeviceUnavailable, UnexpectedPath):
+            # Each row is told.
+            batch.broker = self._known_container(target)
         for number, each in enumerate(asked):
             path = f"{request.raw_path}/{each.name}"
             part = Request(each.method, path, each.headers, remote_addr=request.remote_addr)
-            responses.append(self.respond(partial(self._prepare_row, rows, number), part))
+            responses.append(self.respond(partial(self._prepare_row, batch, number), part))
+        rows = batch.rows
         if rows:
             stored = self.respond(partial(self._put_rows, list(rows.values())), request)
             if stored.status != 200:
@@ -382,8 +404,8 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         answers = [rowbatch.RowAnswer(each.status, each.headers) for each in responses]
         return Response(200, {"content-type": "application/json"}, rowbatch.encode_answers(answers))
 
-    def _prepare_row(self, rows: dict[int, ObjectRow], number: int, request: Request) -> Response:
-        """Add the row of a request to ``rows`` and return the response for the case that it is stored."""
+    def _prepare_row(self, batch: _RowBatch, number: int, request: Request) -> Response:
+        """Add the row of a request to a batch and return the response for the case that it is stored."""
         if request.method not in ("PUT", "DELETE"):
             return error_response(405)
         target, name = self._target(request)
@@ -392,19 +414,25 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
             self._check_sync_to(sync_to)
         if name is None:
             return error_response(400, "A batch has rows of objects only", content_type=TEXT)
-        broker = self._broker_for_row(request, target)
+        reject_sync_key(request.headers)
+        broker = batch.broker or self._known_container(target)
+        if not batch.has_looked and self._needs_look(request, target, broker):
+            broker.refresh()
+            batch.has_looked = True
         if request.method == "PUT":
-            row, status = self._row_to_put(request, broker, name), 201
+            if not batch.has_space:
+                self.check_space(broker)
+                batch.has_space = True
+            row, status = self._row_to_put(request, name), 201
         else:
             row, status = tombstone(name, request.timestamp, self._policy(request) or 0), 204
         refusal = self._row_refusal(request, target, broker, row)
         if refusal is None:
-            rows[number] = row
+            batch.rows[number] = row
         return refusal or Response(status)
 
     def _put_rows(self, rows: Sequence[ObjectRow], request: Request) -> Response:
-        target = self.target(request, 4, 4)
-        self.known_broker(target, target.path.account, target.path.container or "").put_rows(rows)
+        self._known_container(self.target(request, 4, 4)).put_rows(rows)
         return Response(200)
 
     # --- HEAD, GET --------------------------------------------------------------------------------
