@@ -225,8 +225,9 @@ class _Opened:
         LMDB writes two pages in turn. A copy that is written over the file during a change leaves one that
         does not belong to the other. A writer that was killed leaves a page of the next change.
         """
-        pages = [os.pread(self._fd, _WORD.size, at + _CHANGE_AT) for at in (0, self._page_bytes)]
-        # Shorter where the file ends.
+        # One read, because each lets another thread take the interpreter; shorter where the file ends.
+        data = os.pread(self._fd, self._page_bytes + _WORD.size, _CHANGE_AT)
+        pages = [data[at : at + _WORD.size] for at in (0, self._page_bytes)]
         last, other = (int.from_bytes(pages[number & 1], "little") for number in (change, change + 1))
         return last == change and other in (max(change - 1, 0), change + 1)
 

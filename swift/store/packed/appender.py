@@ -35,7 +35,9 @@ class Appender:
         self.is_noted = False
         self._disk = disk
         self._volume_bytes = volume_bytes
-        self._zeroed = disk.fstat(volume.fd).st_size
+        status = disk.fstat(volume.fd)
+        self._identity = status.st_dev, status.st_ino
+        self._zeroed = status.st_size
         #: True if a write or a sync of it failed; nothing is appended any more.
         self.has_failed = False
         #: Monotonic time of the last use, seconds.
@@ -51,8 +53,7 @@ class Appender:
             there = self._disk.stat(path)
         except FileNotFoundError:
             return False
-        mine = self._disk.fstat(self.volume.fd)
-        return (there.st_dev, there.st_ino) == (mine.st_dev, mine.st_ino)
+        return (there.st_dev, there.st_ino) == self._identity
 
     def append(self, pieces: Sequence[bytes | memoryview]) -> None:
         """Append records durably, which the pieces are together. Raises ``NoSpace`` or OSError.
