@@ -40,6 +40,8 @@ from swift.telemetry.metrics import CounterMetric, Registry
 LOCAL_WAIT_S = 1.0
 #: Reads of a device that was late go over the network for so long, seconds.
 PENALTY_S = 10.0
+#: Distance of the pages that show if a range of a file is in memory, bytes.
+_PROBE_EVERY_BYTES = 256 << 10
 #: The addresses of this machine are looked up again after so many seconds.
 ADDRESSES_S = 60.0
 #: For names of hosts, which may take long to be looked up.
@@ -355,9 +357,9 @@ class LocalBody(ResponseBody):
 
     def _is_at_hand(self, piece: FileBody, size: int) -> bool:
         """Return True if the bytes of a file are in memory, by a sample of their pages."""
-        disk = self._reads.disk
+        disk, probes = self._reads.disk, (*range(0, size - 1, _PROBE_EVERY_BYTES), size - 1)
         try:
-            return all(disk.read_cached(piece.fd, 1, piece.offset + at) is not None for at in (0, size - 1))
+            return all(disk.read_cached(piece.fd, 1, piece.offset + at) is not None for at in probes)
         except OSError:
             # The thread that reads says what is wrong.
             return False

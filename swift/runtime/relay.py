@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import fcntl
 import os
+from contextlib import suppress
 
 from swift.http.body import BodyError, ResponseBody
 from swift.runtime.connection import Connection
 
 #: Shorter bodies are copied: making a pipe costs as much.
 SPLICE_BYTES_MIN = 256 << 10
-#: Capacity of a pipe, bytes. Users may have some hundred of this size (fs.pipe-user-pages-soft).
-PIPE_BYTES = 256 << 10
+#: Capacities of a pipe that are tried, bytes. Users may have 64 MiB of pipes (fs.pipe-user-pages-soft).
+PIPE_SIZES = (1 << 20, 256 << 10)
 #: Pipes beyond the user's allowance hold next to nothing, and copying is faster.
 PIPE_BYTES_MIN = 64 << 10
 #: Copied bodies move in pieces of this size.
@@ -28,15 +29,16 @@ class _Pipe:
 
     __slots__ = ("source", "sink", "size")
 
-    def __init__(self) -> None:
+    def __init__(self, needed: int) -> None:
         self.source = self.sink = -1
         self.size = 0
         try:
             self.source, self.sink = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-            try:
-                self.size = fcntl.fcntl(self.sink, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
-            except OSError:
-                self.size = fcntl.fcntl(self.sink, fcntl.F_GETPIPE_SZ)
+            for size in PIPE_SIZES:
+                with suppress(OSError):
+                    self.size = fcntl.fcntl(self.sink, fcntl.F_SETPIPE_SZ, min(size, needed))
+                    return
+            self.size = fcntl.fcntl(self.sink, fcntl.F_GETPIPE_SZ)
         except OSError:
             self.close()
 
@@ -70,7 +72,7 @@ def relay_body(connection: Connection, body: ResponseBody, announced: int | None
 
 def _splice(connection: Connection, body: ResponseBody, left: int) -> int:
     """Move what can be moved; the bytes that are left to be copied."""
-    pipe = _Pipe()
+    pipe = _Pipe(left)
     try:
         if pipe.size < PIPE_BYTES_MIN:
             return left

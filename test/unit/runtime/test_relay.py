@@ -5,7 +5,7 @@ import os
 import pytest
 
 from swift.http.body import BodyError, ResponseBody
-from swift.runtime.relay import PIPE_BYTES, SPLICE_BYTES_MIN, relay_body
+from swift.runtime.relay import PIPE_SIZES, SPLICE_BYTES_MIN, relay_body
 
 
 class Sent:
@@ -31,7 +31,7 @@ class Sent:
 class Socketlike(ResponseBody):
     """A body that gives up to ``step`` bytes at a time to a pipe, and from ``copied_from`` on none."""
 
-    def __init__(self, data, *, step=PIPE_BYTES, copied_from=None):
+    def __init__(self, data, *, step=PIPE_SIZES[0], copied_from=None):
         self.data, self.step, self.at = data, step, 0
         self.copied_from = len(data) if copied_from is None else copied_from
 
@@ -57,7 +57,7 @@ def relayed(body, announced):
     return sent
 
 
-@pytest.mark.parametrize("step", [1000, 70_000, PIPE_BYTES])
+@pytest.mark.parametrize("step", [1000, 70_000, PIPE_SIZES[0]])
 def test_a_large_body_of_a_socket_goes_through_a_pipe(step):
     sent = relayed(Socketlike(DATA, step=step), len(DATA))
     assert sent.all == DATA and not sent.copied
