@@ -393,7 +393,7 @@ class Broker:
             raise DatabaseMissing(self.place.file(), "is not there")
 
     def _append_to_kept(self, rows: list[Any]) -> bool:
-        """Add a batch through the files that are open; return False unless they are those of the directory."""
+        """Add a batch through the open files; return False unless they are those of the directory."""
         kept = self._kept
         if kept is None:
             return False

@@ -95,7 +95,8 @@ def _append(disk: Disk, fd: int, data: bytes) -> int:
 class KeptFiles:
     """The lock and the pending file of a hash directory, kept open for the next batch.
 
-    They are those of the directory as long as no name in it changed since ``names`` were found. Raises OSError.
+    They are those of the directory while no name in it has changed since ``names`` were found. Raises
+    OSError.
     """
 
     __slots__ = ("names", "_disk", "_file", "_lock", "_path")
