@@ -35,6 +35,7 @@ from tools.bench.contestants import (
     make_contestants,
     packed_contestant,
 )
+from tools.bench.counters import EVENTS, check_perf, counting
 from tools.bench.emulated import working_folder
 from tools.bench.minio import minio_contestant
 from tools.bench.options import parser
@@ -44,6 +45,8 @@ from tools.bench.wrk import Load, Measured, check_wrk, run_wrk
 KIB, MIB = 1 << 10, 1 << 20
 SMALL_SIZES = ((KIB, "1 KiB"), (10 * KIB, "10 KiB"), (64 * KIB, "64 KiB"))
 CONCURRENCIES = (16, 64)
+#: Size, its name, clients.
+LARGE_SIZES = ((MIB, "1 MiB", 16), (100 * MIB, "100 MiB", 1), (100 * MIB, "100 MiB", 4))
 #: Objects that GET and HEAD choose from.
 STOCK = 1000
 #: Names over which objects of 100 MiB are written in turn.
@@ -106,17 +109,19 @@ def workloads(seconds: float, *, coded: bool, signed: bool = False) -> list[Comp
     for size, label in SMALL_SIZES:
         for clients in CONCURRENCIES:
             rows += _small_rows(size, label, clients, seconds)
+        if size == KIB:
+            rows += _small_rows(size, label, 1, seconds)
     if signed:
         one = Load("GET", f"{_container(KIB, GOLD)}/0", CONCURRENCIES[0], seconds, order="fixed")
         rows.insert(2, ComparedLoad(f"GET 1 KiB c{CONCURRENCIES[0]}, signed", "ops/s", lambda _number: one))
     rows += [_head_row(clients, seconds) for clients in CONCURRENCIES]
-    for size, label in ((MIB, "1 MiB"), (100 * MIB, "100 MiB")):
-        rows += _large_rows(size, label, seconds)
+    for size, label, clients in LARGE_SIZES:
+        rows += _large_rows(size, label, clients, seconds, prepares=clients != 4)
     rows += _listing_rows(seconds)
     if coded:
         rows += _small_rows(KIB, "1 KiB", CONCURRENCIES[0], seconds, EC)
-        for size, label in ((MIB, "1 MiB"), (100 * MIB, "100 MiB")):
-            rows += _large_rows(size, label, seconds, EC)
+        for size, label, clients in LARGE_SIZES[:2]:
+            rows += _large_rows(size, label, clients, seconds, EC)
     return rows
 
 
@@ -134,14 +139,15 @@ def _prefix(policy: str) -> str:
     return "" if policy == GOLD else f"{policy.upper()} "
 
 
-def _large_rows(size: int, label: str, seconds: float, policy: str = GOLD) -> list[ComparedLoad]:
+def _large_rows(
+    size: int, label: str, clients: int, seconds: float, policy: str = GOLD, *, prepares: bool = True
+) -> list[ComparedLoad]:
     path = f"{_container(size, policy)}/"
-    clients = 4 if size == MIB else 1
 
     def put(number: int) -> Load:
         return Load(
             "PUT",
-            f"{path}put-{number}-",
+            f"{path}put-{clients}-{number}-",
             clients,
             max(seconds, 6),
             body_bytes=size,
@@ -152,10 +158,11 @@ def _large_rows(size: int, label: str, seconds: float, policy: str = GOLD) -> li
     def get(_number: int) -> Load:
         return Load("GET", path, clients, max(seconds, 6), count=2)
 
-    prefix, general = _prefix(policy), policy == GOLD
+    prefix, general, name = _prefix(policy), policy == GOLD, f"{label} c{clients}"
+    prepare = (lambda c: stock(c, size, policy)) if prepares else None
     return [
-        ComparedLoad(f"{prefix}PUT {label}", "MB/s", put, lambda c: stock(c, size, policy), general),
-        ComparedLoad(f"{prefix}GET {label}", "MB/s", get, None, general),
+        ComparedLoad(f"{prefix}PUT {name}", "MB/s", put, prepare, general),
+        ComparedLoad(f"{prefix}GET {name}", "MB/s", get, None, general),
     ]
 
 
@@ -213,9 +220,12 @@ def _speed(workload: ComparedLoad, measured: Measured) -> float:
 
 
 def measure(
-    workload: ComparedLoad, contestants: Sequence[Contestant], rounds: int
+    workload: ComparedLoad, contestants: Sequence[Contestant], rounds: int, *, counts: bool = False
 ) -> dict[str, dict[str, object]]:
-    """Return the medians of one workload for every contestant, measured in turn."""
+    """Return the medians of one workload for every contestant, measured in turn.
+
+    With ``counts`` a round more counts the events of ``counters`` by kind of server.
+    """
     runs: dict[str, list[tuple[Measured, dict[str, float]]]] = {c.name: [] for c in contestants}
     if workload.prepare is not None:
         for contestant in contestants:
@@ -235,7 +245,14 @@ def measure(
                 f"{_speed(workload, measured):.1f} {workload.unit}, p50 {measured.p50_ms:.1f} ms, "
                 f"p99 {measured.p99_ms:.1f} ms, {measured.bad} bad"
             )
-    return {name: _median(workload, results) for name, results in runs.items()}
+    medians = {name: _median(workload, results) for name, results in runs.items()}
+    for contestant in contestants if counts else ():
+        load = contestant.bounded(workload.load(rounds))
+        with counting(contestant.pids()) as counted:
+            measured = run_wrk(contestant.host, contestant.token, load)
+        contestant.note(load, measured.requests)
+        medians[contestant.name]["events"] = counted.per_request(measured.requests)
+    return medians
 
 
 def _median(workload: ComparedLoad, results: list[tuple[Measured, dict[str, float]]]) -> dict[str, object]:
@@ -300,6 +317,20 @@ def _packed_cells(measured: JsonObject, theirs: JsonObject) -> list[str]:
     return [f"{measured['speed']:.1f}", f"**{ratio:.1f}x**", _other_cells(measured)[1]]
 
 
+def events_table(results: dict[str, dict[str, JsonObject]]) -> str:
+    """Return what a request costs inside, by kind of server."""
+    lines = [
+        f"| workload | side | server | {' | '.join(EVENTS)} |",
+        f"|---|---|---|{'---:|' * len(EVENTS)}",
+    ]
+    for workload, sides in results.items():
+        for side, figures in sides.items():
+            for kind, events in figures["events"].items():
+                cells = " | ".join(f"{events.get(event, 0.0):.1f}" for event in EVENTS)
+                lines.append(f"| {workload} | {side} | {kind} | {cells} |")
+    return "\n".join(lines)
+
+
 def usage_table(contestants: Sequence[Contestant]) -> tuple[str, JsonObject]:
     """Return CPU seconds and peak memory per server kind over the whole run."""
     figures = {c.name: c.usage() for c in contestants}
@@ -324,11 +355,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     options.add_argument("--packed", action="store_true", help="also measure ours with the packed engine")
     options.add_argument(
+        "--counters", action="store_true", help="count system calls, futexes and switches too (needs perf)"
+    )
+    options.add_argument(
         "--layout", choices=tuple(LAYOUTS), default="node", help="how devices are served (node: needs root)"
     )
     args = options.parse_args(argv)
     try:
         check_wrk()
+        if args.counters:
+            check_perf()
         args.root.mkdir(parents=True, exist_ok=True)
         commands = install_peer(args.peer or args.root / "peer", say)
         with working_folder(args.root, xfs=args.xfs and args.layout != "node") as folder:
@@ -369,10 +405,13 @@ def _compare(args: argparse.Namespace, contestants: Sequence[Contestant]) -> int
                 for contestant in able:
                     prepare(contestant)
             prepare = None
-            results[workload.name] = measure(workload, able, args.rounds)
+            results[workload.name] = measure(workload, able, args.rounds, counts=args.counters)
         usage, figures = usage_table(contestants)
     print(table(results, units))
     print()
+    if args.counters:
+        print(events_table(results))
+        print()
     print(usage)
     machine = {"machine": platform.platform(), "python": platform.python_version()}
     args.json.write_text(

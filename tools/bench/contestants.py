@@ -177,6 +177,13 @@ class Contestant:
                 totals[kind] = (before[0] + cpu, max(before[1], peak))
         return totals
 
+    def pids(self) -> dict[str, list[int]]:
+        """Return the processes of each kind of server."""
+        found: dict[str, list[int]] = {}
+        for name, child in self._children.items():
+            found.setdefault(name.partition("-")[0], []).extend(family_of(child.pid))
+        return found
+
     def kill(self, name: str) -> None:
         """Kill a server, such as ``object-1``, and its workers."""
         child = self._children[name]

@@ -107,6 +107,10 @@ class OurS3(S3Contestant):
         """See ``Contestant``; those of the cluster."""
         return self._cluster.usage()
 
+    def pids(self) -> dict[str, list[int]]:
+        """See ``Contestant``; those of the cluster."""
+        return self._cluster.pids()
+
 
 def _open_to_all(bucket: str) -> bytes:
     statement = {
