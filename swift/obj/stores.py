@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from swift.config.common import StorageSettings
 from swift.obj.settings import ObjectSettings
-from swift.platform.disk import Disk
+from swift.platform.nativedisk import machine_disk
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.declaration import DaemonParts
 from swift.store.lmdbindex import lmdb_version, require_lmdb
@@ -51,7 +51,7 @@ def make_stores(
     """
     storage, engines = storage or StorageSettings(), engines or EngineSettings()
     tier = engines.tier
-    disk, notice = Disk(), context.telemetry.log.warning
+    disk, notice = machine_disk(), context.telemetry.log.warning
     stores = StoreRegistry(
         EngineParts(
             devices=context.devices,
