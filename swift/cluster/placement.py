@@ -121,7 +121,8 @@ class NodeSorter:
 
     Among equal nodes those with the fewest open ``streams`` come first. Otherwise many readers of few
     devices, and the segments of one large object, would collide by chance. Among equals of these, nodes of
-    this machine come first (``is_own``).
+    this machine (``is_own``) come first, in the ring's order: an object that is read again and again takes
+    memory once, not once for each replica.
     """
 
     def __init__(
@@ -134,7 +135,7 @@ class NodeSorter:
         is_own: Callable[[Node], bool] | None = None,
         rng: random.Random | None = None,
     ):
-        self._is_other = None if is_own is None else lambda node: not is_own(node)
+        self._is_own = is_own
         self._streams = OpenStreams() if streams is None else streams
         self._key: Callable[[Node], float] | None = None
         if method == "timing" and timings is not None:
@@ -144,10 +145,12 @@ class NodeSorter:
         self._shuffle = (rng or random).shuffle
 
     def __call__(self, nodes: Sequence[Node]) -> list[Node]:
-        ordered = list(nodes)
-        self._shuffle(ordered)
-        if self._is_other is not None:
-            ordered.sort(key=self._is_other)
+        is_own, own, others = self._is_own, [], list(nodes)
+        if is_own is not None:
+            own = [node for node in nodes if is_own(node)]
+            others = [node for node in nodes if not is_own(node)]
+        self._shuffle(others)
+        ordered = own + others
         if self._streams:
             ordered.sort(key=self._streams.count_of)
         if self._key is not None:

@@ -20,6 +20,7 @@ from swift.config.kinds import IPNetwork
 from swift.http.body import BodyError, FileBody, ResponseBody
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response, default_body, error_response
+from swift.runtime.acceptshares import YIELD_S, AcceptShare, AcceptShares
 from swift.runtime.connection import (
     LINGER_SHORT,
     LINGER_UPLOAD,
@@ -68,6 +69,7 @@ class HttpServer:
         require_proxy_protocol: bool = False,
         trusted_proxies: Sequence[IPNetwork] = (),
         linger_upload: LingerLimits = LINGER_UPLOAD,
+        share: AcceptShare | None = None,
     ):
         self._handle = handle
         self._telemetry = telemetry
@@ -80,6 +82,7 @@ class HttpServer:
         self._require_proxy_protocol = require_proxy_protocol
         self._trusted_proxies = TrustedProxies(trusted_proxies)
         self._linger_upload = linger_upload
+        self._share = share or AcceptShares(1).register_worker(0, ())
         self._connections: set[Connection] = set()
         #: Connections that were accepted and whose green threads have not begun.
         self._arriving = 0
@@ -99,6 +102,8 @@ class HttpServer:
             if self._stopping:
                 self._slots.release()
                 return
+            if self._share.is_ahead():
+                green.sleep(YIELD_S)
             try:
                 sock, peer = listener.accept()
             except BlockingIOError:
@@ -122,6 +127,7 @@ class HttpServer:
                 green.sleep(0.1)
                 continue
             self._arriving += 1
+            self._share.update(len(self._connections) + self._arriving)
             green.spawn_detached(self._accept_connection, sock, peer)
             # One a turn, so that the other workers get their share of a burst.
             green.sleep(0)
@@ -151,6 +157,7 @@ class HttpServer:
         told that the connection ends.
         """
         self._stopping = True
+        self._share.leave()
         deadline = time.monotonic() + grace_s
         while (self._connections or self._arriving) and time.monotonic() < deadline:
             quiet_since = time.monotonic() - idle_s
@@ -189,6 +196,8 @@ class HttpServer:
                 connection.close()
             sock.close()
             self._slots.release()
+            if not self._stopping:
+                self._share.update(len(self._connections) + self._arriving)
 
     # one connection
 

@@ -37,7 +37,10 @@ class Listeners(Protocol):
         """Return the slots that should have a worker."""
 
     def worker_socket(self, slot: int) -> socket | None:
-        """Return called in the worker: its socket; those of others are closed."""
+        """Return the socket of a worker; called in it, and the sockets of others are closed."""
+
+    def peers(self, slot: int) -> Sequence[int]:
+        """Return the slots whose workers accept on the same socket, ``slot`` included."""
 
 
 class SharedListener:
@@ -53,6 +56,9 @@ class SharedListener:
 
     def worker_socket(self, slot: int) -> socket | None:
         return self._listener
+
+    def peers(self, slot: int) -> Sequence[int]:
+        return self._slots
 
 
 class PerPortListeners:
@@ -122,6 +128,10 @@ class PerPortListeners:
                 with contextlib.suppress(OSError):
                     listener.close()
         return mine
+
+    def peers(self, slot: int) -> Sequence[int]:
+        first = slot - slot % self._per_port
+        return range(first, first + self._per_port)
 
     def __repr__(self) -> str:
         return f"RingPorts({sorted(self._ports)}, {self._per_port} workers each)"

@@ -29,6 +29,7 @@ from swift.platform import sockets
 from swift.platform.heap import limit_heaps
 from swift.platform.nativedisk import native_module
 from swift.platform.privileges import drop_privileges
+from swift.runtime.acceptshares import AcceptShares
 from swift.runtime.httpd import HttpServer
 from swift.runtime.metricspage import SharedMetricsPage
 from swift.runtime.notify import READY, STOPPING, notify_systemd, refusal_message
@@ -190,6 +191,7 @@ class ServerProcess:
         handover, log = self._handover, self.telemetry.log
         listeners = self._listen()
         self._board = SharedMetricsPage(listeners.slots_max)
+        self._shares = AcceptShares(listeners.slots_max)
         self._metrics_listener = bind_metrics(self.settings, self.telemetry, handover.listen)
         handover.close_unclaimed_sockets()
         set_priority(PrioritySettings.parse(self._raw, source=f"{self.conf_path} [DEFAULT]"))
@@ -200,11 +202,11 @@ class ServerProcess:
         log.notice(f"Starting {os.getpid()}")
         if self.settings.workers == 0 and not self._by_ports:
             notify_systemd(READY)
-            self._run_worker(listeners.worker_socket(0), 0)
+            self._run_worker(listeners, 0)
             return 0
         code = Master(
             listeners.slots,
-            lambda slot: self._run_worker(listeners.worker_socket(slot), slot),
+            lambda slot: self._run_worker(listeners, slot),
             log,
             succession=ProcessRenewal(
                 lambda workers: handover.renew(workers, log, notify_systemd),
@@ -244,7 +246,11 @@ class ServerProcess:
         if not self._verbose:
             print(f"swift-{self._section}: {text}", file=sys.stderr, flush=True)
 
-    def _run_worker(self, listener: Any, index: int) -> None:
+    def _run_worker(self, listeners: Listeners, index: int) -> None:
+        listener = listeners.worker_socket(index)
+        if listener is None:
+            # Its port left the rings; the master starts no other one.
+            return
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         _freeze_garbage_collector()
         settings = self.settings
@@ -267,6 +273,7 @@ class ServerProcess:
             tls=self._tls,
             require_proxy_protocol=settings.require_proxy_protocol,
             trusted_proxies=settings.trusted_proxies,
+            share=self._shares.register_worker(index, listeners.peers(index)),
         )
         stopped = green.Event()
         patient: list[int] = []

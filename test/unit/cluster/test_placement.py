@@ -303,6 +303,12 @@ def test_devices_that_send_least_come_first_among_equals():
     assert {shuffled(nodes(1, 2, 3))[0].id for _ in range(50)} == {1, 2, 3}
 
 
+def test_nodes_of_this_machine_come_first_in_the_order_of_the_ring_and_the_others_in_any():
+    sort = NodeSorter(is_own=lambda node: node.id > 2, rng=random.Random(1))
+    orders = {tuple(ids(sort(nodes(1, 4, 2, 3)))) for _ in range(50)}
+    assert orders == {(4, 3, 1, 2), (4, 3, 2, 1)}
+
+
 def test_timings_put_the_fast_and_the_unknown_first_and_expire(clock):
     timings = ConnectTimings(clock, expiry_s=300)
     timings.record(node(1), 0.5)

@@ -1,0 +1,54 @@
+"""Fair shares of new connections among the workers of one address.
+
+The workers accept from one socket, and whichever is woken first takes a connection. Of 16 connections that
+clients keep open one worker easily gets 12, while another one idles. Each worker therefore tells the others
+how many it has, in shared memory; one with more than another of them waits a moment before it accepts.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Sequence
+
+#: A worker with more connections than another leaves a new one to it for so long, seconds.
+YIELD_S = 0.002
+#: Of a worker that does not accept.
+_AWAY = -1
+_ITEM_BYTES = 4
+
+
+class AcceptShares:
+    """The number of connections of each worker; make it before forking."""
+
+    def __init__(self, slots: int):
+        self._counts = memoryview(mmap.mmap(-1, max(1, slots) * _ITEM_BYTES)).cast("i")
+        for slot in range(max(1, slots)):
+            self._counts[slot] = _AWAY
+
+    def register_worker(self, slot: int, peers: Sequence[int]) -> AcceptShare:
+        """Return the share of this process as worker ``slot``; ``peers`` accept from the same socket."""
+        return AcceptShare(self._counts, slot, peers)
+
+
+class AcceptShare:
+    """The share of one worker."""
+
+    def __init__(self, counts: memoryview, slot: int, peers: Sequence[int]):
+        self._counts = counts
+        self._slot = slot
+        self._peers = [peer for peer in peers if peer != slot]
+        self.update(0)
+
+    def update(self, connections: int) -> None:
+        """Tell the others how many connections this worker has."""
+        self._counts[self._slot] = connections
+
+    def leave(self) -> None:
+        """Tell the others that this worker accepts no more."""
+        self._counts[self._slot] = _AWAY
+
+    def is_ahead(self) -> bool:
+        """Return True if another worker that accepts has fewer connections."""
+        counts = self._counts
+        own = counts[self._slot]
+        return any(_AWAY < counts[peer] < own for peer in self._peers)

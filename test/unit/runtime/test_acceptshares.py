@@ -1,0 +1,56 @@
+"""Workers of one address take about as many connections each."""
+
+import re
+
+from swift import green
+from swift.platform import sockets
+from swift.runtime.acceptshares import AcceptShares
+from swift.runtime.httpd import HttpServer
+from swift.telemetry.log import silent_log
+from swift.telemetry.telemetry import Telemetry
+from test.support.stub_servers import HttpClient
+
+
+def connections_of(telemetry):
+    return int(re.search(r"^swift_http_connections (\d+)", telemetry.metrics.render(), re.MULTILINE)[1])
+
+
+def test_a_worker_is_ahead_of_peers_with_fewer_connections_and_of_no_others():
+    shares = AcceptShares(4)
+    first = shares.register_worker(0, (0, 1))
+    first.update(3)
+    assert not first.is_ahead()
+    second = shares.register_worker(1, (0, 1))
+    shares.register_worker(2, (2, 3))
+    assert first.is_ahead() and not second.is_ahead()
+    second.update(3)
+    assert not first.is_ahead() and not second.is_ahead()
+    second.update(2)
+    second.leave()
+    assert not first.is_ahead()
+
+
+def test_two_servers_on_one_socket_share_what_arrives_and_what_ends():
+    shares = AcceptShares(2)
+    listener = sockets.listen("127.0.0.1", 0, 64)
+    open_connections = [shares.register_worker(slot, (0, 1)) for slot in (0, 1)]
+    telemetries = [Telemetry(silent_log()) for _ in open_connections]
+    servers = [
+        HttpServer(lambda _request: None, telemetry, share=share)
+        for telemetry, share in zip(telemetries, open_connections, strict=True)
+    ]
+    tasks = [green.spawn(server.serve, listener) for server in servers]
+    clients = [HttpClient(listener.getsockname()[1]) for _ in range(9)]
+    try:
+        with green.Timeout(10):
+            while sum(map(connections_of, telemetries)) < 9:
+                green.sleep(0.001)
+        assert set(map(connections_of, telemetries)) == {4, 5}
+    finally:
+        for client in clients:
+            client.close()
+        for server, task in zip(servers, tasks, strict=True):
+            server.stop(grace_s=2.0)
+            task.kill()
+        listener.close()
+    assert not any(share.is_ahead() for share in open_connections)
