@@ -282,7 +282,7 @@ class Disk:
                 self.close(directory)
 
     # Several steps in one call. None or false: nothing was done, and the caller takes the steps itself.
-    # ``native.NativeDisk`` does them.
+    # ``nativedisk.NativeDisk`` takes them in C.
 
     def try_hold(self, path: str, below: str | None, made: list[str]) -> Held | None:
         """Lock a hash directory and return its descriptor, names and only file.

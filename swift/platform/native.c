@@ -363,7 +363,7 @@ static PyObject *native_hold(PyObject *Py_UNUSED(module), PyObject *args)
     if (below_bytes == NULL || make_directories(text, parent_path, may_make_parent, &new) == 0)
         fd = lock_directory(text);
     if (fd >= 0 && !new.path) {
-        /* Whoever lists it again begins at its begin. */
+        /* The next listing begins with the first name again. */
         if (read_names(fd, &names) || CALL(lseek(fd, 0, SEEK_SET))) {
             close(fd);
             fd = -1;
