@@ -71,7 +71,7 @@ def native_module() -> ModuleType | None:
     if os.environ.get(VARIABLE) == "0":
         return None
     try:
-        return importlib.import_module("swift.platform.native")
+        return importlib.import_module(".native", __package__)
     except ImportError:
         return None
 
