@@ -13,6 +13,7 @@ OTHERS = {
     "swift-cache": "swift-object",
     "swift-cache-verify": "swift-object",
     "swift-container-deleter": "swift",
+    "swift-daemons": "swift",
     "swift-load": "swift-tools",
     "swift-manage-shard-ranges": "swift-container",
     "swift-plan": "swift-tools",

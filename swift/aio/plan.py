@@ -205,7 +205,7 @@ class ClusterPlan:
                 for name, daemon in daemons().items()
                 if node == 1 or not daemon.once_per_cluster
             ]
-            yield PlannedProcess(f"daemons-{node}", ("-m", "swift.aio.daemons", *confs))
+            yield PlannedProcess(f"daemons-{node}", ("-m", "swift.cli.daemons", "-v", *confs))
 
     def jobs(self) -> Iterator[PlannedProcess]:
         """Yield what runs every few minutes: the counts of waiting updates, which ``swift-health`` reads."""

@@ -122,6 +122,8 @@ def units_of(swift_dir: str) -> Iterator[tuple[str, str]]:
         for path in config_paths(service, swift_dir):
             if is_configured(service, path) and (unit := unit_of(name, path, swift_dir)):
                 yield unit, path
+                if not service.is_server:
+                    yield "swift-daemons.service", path
                 if unit == "swift-object-server.service":
                     yield from ((f"{other}.service", path) for other in _UNITS_OF_OBJECTS)
 

@@ -15,14 +15,14 @@ LEAVER = """
 import os, sys
 from test.support.processes import FORK_SERVER
 with open(sys.argv[1], "ab") as log:
-    print(FORK_SERVER.begin("swift.aio.daemons", sys.argv[2:], log).pid, flush=True)
+    print(FORK_SERVER.begin("swift.cli.daemons", ["-v", *sys.argv[2:]], log).pid, flush=True)
 os._exit(0)
 """
 
 
 def begun(path, *args):
     with open(path, "ab") as log:
-        return FORK_SERVER.begin("swift.aio.daemons", args, log)
+        return FORK_SERVER.begin("swift.cli.daemons", ["-v", *args], log)
 
 
 def test_a_child_logs_its_error_and_reports_its_exit_status(tmp_path):

@@ -35,7 +35,7 @@ def modules():
     from swift.config.declared import daemons
 
     declared = (daemon.module for daemon in daemons().values())
-    return (*SERVERS, "swift.aio.daemons", "swift.cli.daemon", *declared)
+    return (*SERVERS, "swift.cli.daemons", "swift.cli.daemon", *declared)
 
 
 class _Served:

@@ -1,8 +1,9 @@
 """systemd units of all servers and daemons.
 
 Every server and daemon has a unit that reads ``/etc/swift/<type>-server.conf``, and a template whose
-instances read ``/etc/swift/<type>-server/<instance>.conf``. ``swift.target`` stands for all of a node. The
-units are made from the list of commands, so that none is forgotten.
+instances read ``/etc/swift/<type>-server/<instance>.conf``. ``swift-daemons.service`` runs all daemons in one
+process in their place. ``swift.target`` stands for all of a node. The units are made from the list of
+commands, so that none is forgotten.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from swift.runtime.service.services import MAIN_SERVERS
 #: Where packages install commands.
 BIN = "/usr/bin"
 TARGET = "swift.target"
+ALL_DAEMONS = "swift-daemons.service"
 
 #: What a process that serves devices needs of the machine, and nothing else.
 SANDBOX = f"""\
@@ -52,13 +54,12 @@ Documentation=man:swift-{name}(1)
 After=network-online.target local-fs.target remote-fs.target
 Wants=network-online.target
 PartOf={target}
-ConditionPathExists={config}
-
+{condition}
 [Service]
 Type=notify
 User=swift
 Group=swift
-ExecStart={bin}/swift-{name} {config}
+ExecStart={bin}/swift-{name}{arguments}
 {reload}KillMode=mixed
 TimeoutStopSec=45
 Restart=on-failure
@@ -69,8 +70,7 @@ RuntimeDirectoryPreserve=yes
 {sandbox}
 [Install]
 WantedBy={target}
-Alias={alias}
-"""
+{alias}"""
 
 #: Unit → what it says: the target, and what runs now and then, as root because it reads logs and unmounts.
 OTHERS = {
@@ -184,7 +184,10 @@ WantedBy=timers.target
 def _unit(name: str, *, is_template: bool) -> tuple[str, str]:
     is_server = name.endswith("-server")
     conf = name if is_server else daemons()[name].conf_base
+    config = f"/etc/swift/{conf}/%i.conf" if is_template else f"/etc/swift/{conf}.conf"
     unit = f"swift-{name}{'@' if is_template else ''}.service"
+    # RDO's names.
+    alias = f"openstack-swift-{name.removesuffix('-server')}{'@%i' if is_template else ''}.service"
     text = UNIT.format(
         unit=unit.replace("@", "@<instance>"),
         name=name,
@@ -192,17 +195,38 @@ def _unit(name: str, *, is_template: bool) -> tuple[str, str]:
         instance=" %i" if is_template else "",
         target=TARGET,
         bin=BIN,
-        config=f"/etc/swift/{conf}/%i.conf" if is_template else f"/etc/swift/{conf}.conf",
+        condition=f"ConditionPathExists={config}\n",
+        arguments=f" {config}",
         reload=f"ExecReload={BIN}/swift-reload $MAINPID\n" if is_server else "",
         sandbox=SANDBOX,
-        # RDO's names.
-        alias=f"openstack-swift-{name.removesuffix('-server')}{'@%i' if is_template else ''}.service",
+        alias=f"Alias={alias}\n",
     )
     return unit, text
 
 
+def _unit_of_all_daemons() -> str:
+    files = sorted({daemon.conf_base for daemon in daemons().values()})
+    # Any of the files will do; started, it ends the units whose work it does.
+    condition = "".join(f"ConditionPathExists=|/etc/swift/{name}.conf\n" for name in files)
+    others = " ".join(f"swift-{name}.service" for name in daemons())
+    return UNIT.format(
+        unit=ALL_DAEMONS,
+        name="daemons",
+        about="all daemons in one process",
+        instance="",
+        target=TARGET,
+        bin=BIN,
+        condition=f"{condition}Conflicts={others}\n",
+        arguments="",
+        reload="",
+        sandbox=SANDBOX,
+        alias="",
+    )
+
+
 def units() -> Iterator[tuple[str, str]]:
     """Return every unit with its text."""
+    yield ALL_DAEMONS, _unit_of_all_daemons()
     for name in (*MAIN_SERVERS, *daemons()):
         yield _unit(name, is_template=False)
         yield _unit(name, is_template=True)

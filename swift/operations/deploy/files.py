@@ -14,6 +14,8 @@ from swift.operations.deploy.state import Secrets
 
 ETC = "/etc/swift"
 INSTANCE = "replication"
+#: The unit of all daemons of a host in one process.
+ALL_DAEMONS = "swift-daemons"
 #: File of a service of the system → its unit, which stops when no role of the host has the file.
 FOREIGN_UNITS = {"/etc/memcached.conf": "memcached", "/etc/rsyncd.conf": "rsync"}
 _HEADER = "# Written by swift-deploy: change the inventory, not this file.\n"
@@ -62,7 +64,10 @@ def units_of(inventory: Inventory, host: Host) -> tuple[str, ...]:
             units.append(f"swift-{kind}-server")
             if host.has_replication_network:
                 units.append(f"swift-{kind}-server@{INSTANCE}")
-            units += [f"swift-{name}" for name in daemons_of(kind, once=once)]
+            if not inventory.storage.is_one_process:
+                units += [f"swift-{name}" for name in daemons_of(kind, once=once)]
+        if inventory.storage.is_one_process:
+            units.append(ALL_DAEMONS)
         units.append("swift-recon-cron.timer")
         if once:
             units.append("swift-health-history.timer")
@@ -74,6 +79,7 @@ def units_of(inventory: Inventory, host: Host) -> tuple[str, ...]:
 def managed_units() -> tuple[str, ...]:
     """Return all units of this project that an inventory decides on."""
     units = ["swift.target", "swift-proxy-server", "swift-recon-cron.timer", "swift-health-history.timer"]
+    units.append(ALL_DAEMONS)
     for kind in PORTS:
         units += [f"swift-{kind}-server", f"swift-{kind}-server@{INSTANCE}"]
         units += [f"swift-{name}" for name in daemons_of(kind, once=True)]
@@ -94,13 +100,19 @@ def files_of(
     for each in _confs_of(inventory, host, secrets, running):
         kept = (secrets.options.get(each.name, {}), inventory.conf.get(each.name, {}))
         text = render_sections(each.sections, *kept)
-        told = tuple(unit for unit in running if unit in each.units)
+        told = tuple(unit for unit in running if unit in each.units or _reads_for(unit, each.units))
         found.append(HostFile(f"{ETC}/{each.folder or each.name}", text.encode(), owner, units=told))
     if PROXY in host.roles and not inventory.memcached.servers:
         found.append(_memcached_conf(inventory, host))
     if STORAGE in host.roles and inventory.cluster.sync_method == "rsync":
         found.append(_rsyncd_conf(inventory, host))
     return tuple(found)
+
+
+def _reads_for(unit: str, readers: tuple[str, ...]) -> bool:
+    """Return True for the process of all daemons if one of the ``readers`` is a daemon."""
+    known = declared.daemons()
+    return unit == ALL_DAEMONS and any(reader.removeprefix("swift-") in known for reader in readers)
 
 
 def default_sections(inventory: Inventory, host: Host, secrets: Secrets) -> dict[str, Sections]:

@@ -141,7 +141,8 @@ class ProxyOptions:
 class StorageOptions:
     """``[storage]``; ``replicas`` and ``disk_class`` are those of accounts and containers.
 
-    ``ports`` are the ports of account, container and object servers.
+    ``ports`` are the ports of account, container and object servers. With ``is_one_process`` the daemons of a
+    host share a process.
     """
 
     devices: str
@@ -150,6 +151,7 @@ class StorageOptions:
     replicas: float
     disk_class: str
     ports: Mapping[str, int]
+    is_one_process: bool
 
 
 @dataclass(frozen=True)
@@ -285,6 +287,7 @@ def _parse_storage(table: Table) -> StorageOptions:
         ports={
             kind: table.integer(f"{kind}_port", port, least=1, most=65535) for kind, port in PORTS.items()
         },
+        is_one_process=table.flag("daemons_in_one_process", True),
     )
     if len(set(options.ports.values())) < len(PORTS):
         raise table.error("object_port", "and the other ports must differ")

@@ -104,7 +104,7 @@ def test_what_is_not_of_a_cluster_is_named(tmp_path):
 
 def test_daemons_of_which_one_is_enough_run_on_the_first_node(tmp_path):
     first, *others = new_plan(tmp_path, nodes=3).daemons()
-    names = [[word.partition("=")[0] for word in process.args[2:]] for process in (first, *others)]
+    names = [[word.partition("=")[0] for word in process.args[3:]] for process in (first, *others)]
     assert names[0] == list(daemons())
     many = [name for name, daemon in daemons().items() if not daemon.once_per_cluster]
     assert names[1:] == [many, many] and "object-expirer" not in many

@@ -101,6 +101,7 @@ def test_units_may_write_where_the_configuration_says(tmp_path, capsys):
         "swift-object.service.d": "ReadWritePaths=-/data",
         "swift-object@2.service.d": r'ReadWritePaths="-/ssd/a \"b\" 5%%"',
         "swift-object-auditor.service.d": "ReadWritePaths=-/data",
+        "swift-daemons.service.d": "ReadWritePaths=-/data",
         "swift-recon-cron.service.d": "ReadWritePaths=-/data",
         "swift-cache-verify.service.d": "ReadWritePaths=-/data",
     }

@@ -10,6 +10,9 @@ from test.support.deploy import INVENTORY, inventory_of
 
 SECRETS = Secrets("the-prefix", "the-suffix", {"test:tester": "the-key"})
 
+#: The units of daemons in place of one process.
+SEPARATE = INVENTORY.replace("[proxy.users]", "[storage]\ndaemons_in_one_process = false\n[proxy.users]")
+
 
 def rendered(folder, text=INVENTORY, host=0, secrets=SECRETS):
     """Return the files of a host: base name → text."""
@@ -128,7 +131,7 @@ def test_options_of_the_inventory_come_last(tmp_path):
 
 
 def test_daemons_of_a_cluster_run_on_the_first_storage_host(tmp_path):
-    inventory = inventory_of(tmp_path)
+    inventory = inventory_of(tmp_path, SEPARATE)
     first, second, _third = (units_of(inventory, host) for host in inventory.hosts)
     only = {"swift-object-expirer", "swift-container-reconciler", "swift-proxy-server", "memcached"}
     only.add("swift-health-history.timer")
@@ -136,8 +139,16 @@ def test_daemons_of_a_cluster_run_on_the_first_storage_host(tmp_path):
     assert {"swift.target", "swift-recon-cron.timer", "swift-object-reconstructor"} <= set(second)
 
 
-def test_a_changed_file_names_the_units_that_read_it(tmp_path):
+def test_daemons_share_a_process_that_reads_what_each_of_them_reads(tmp_path):
     inventory = inventory_of(tmp_path)
+    units = {file.path: file.units for file in files_of(inventory, inventory.hosts[1], SECRETS, ())}
+    assert units["/etc/swift/account-server.conf"] == ("swift-account-server", "swift-daemons")
+    assert units["/etc/swift/internal-client.conf"] == ("swift-daemons",)
+    assert "swift-object-auditor" not in units_of(inventory, inventory.hosts[1])
+
+
+def test_a_changed_file_names_the_units_that_read_it(tmp_path):
+    inventory = inventory_of(tmp_path, SEPARATE)
     units = {file.path: file.units for file in files_of(inventory, inventory.hosts[1], SECRETS, ())}
     assert "swift-account-server" in units["/etc/swift/account-server.conf"]
     assert "swift-account-reaper" in units["/etc/swift/account-server.conf"]
