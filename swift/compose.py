@@ -213,19 +213,23 @@ def start_tracing(process: Process, conf: Conf, telemetry: Telemetry, *, section
     process.at_exit.append(finish)
 
 
-def transport_of(
-    conf: Conf,
-    telemetry: Telemetry,
-    is_only_server: Callable[[str, int], bool] = lambda _ip, _port: False,
-) -> Transport:
-    """Return the connections to nodes of a server, with spans if its process has traces.
+def transport_of(conf: Conf, telemetry: Telemetry) -> Transport:
+    """Return the connections to nodes of a server, with spans if its process has traces."""
+    return traced(conf, connections_to_nodes(telemetry))
 
-    See ``ConnectionPool`` for ``is_only_server``.
-    """
+
+def connections_to_nodes(
+    telemetry: Telemetry, is_only_server: Callable[[str, int], bool] = lambda _ip, _port: False
+) -> Transport:
+    """Return connections to nodes; see ``ConnectionPool`` for ``is_only_server``."""
     from swift.cluster.exchange import HttpTransport
     from swift.cluster.pool import ConnectionPool
 
-    transport = HttpTransport(ConnectionPool(telemetry.metrics, is_only_server=is_only_server))
+    return HttpTransport(ConnectionPool(telemetry.metrics, is_only_server=is_only_server))
+
+
+def traced(conf: Conf, transport: Transport) -> Transport:
+    """Return ``transport`` with a span for each exchange if the process has traces."""
     tracing = process_of(conf).tracing
     return transport if tracing is None else tracing.trace_exchanges(transport)
 

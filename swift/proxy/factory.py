@@ -8,7 +8,15 @@ from collections.abc import Iterator
 
 from swift.base.errors import ConfigError
 from swift.cluster.rings import Rings
-from swift.compose import cluster_of, local_reads_of, merged, process_of, telemetry_of, transport_of
+from swift.compose import (
+    cluster_of,
+    connections_to_nodes,
+    local_reads_of,
+    merged,
+    process_of,
+    telemetry_of,
+    traced,
+)
 from swift.config.files import read_sections
 from swift.config.schema import Conf
 from swift.ec.codec import Codec, CodecError
@@ -52,12 +60,12 @@ def app_factory(global_conf: Conf, **local_conf: str) -> ProxyApp:
     rings = Rings(swift_dir, cluster.policies, report=telemetry.log.error)
     # In memory from the start: a ring that is damaged before its first use would cost requests.
     process_of(conf).problems.extend(rings.load())
-    network = transport_of(conf, telemetry, rings.is_only_server)
+    network = connections_to_nodes(telemetry, rings.is_only_server)
     local = local_reads_of(settings.local_reads, network, conf, telemetry) if settings.local_reads else None
     context = ProxyContext(
         settings=settings,
         rings=rings,
-        transport=network if local is None else local,
+        transport=traced(conf, network if local is None else local),
         is_own=None if local is None else local.is_own,
         policies=cluster.policies,
         limits=cluster.config.limits,

@@ -7,6 +7,7 @@ import pytest
 from opentelemetry.trace import SpanKind
 
 from swift import green
+from swift.cluster.localreads import LocalEndpoint, LocalReads
 from swift.cluster.transport import (
     BackendResponse,
     BrokenOff,
@@ -19,6 +20,7 @@ from swift.http import environkeys
 from swift.http.body import IterableBody, ResponseBody
 from swift.http.request import Request
 from swift.http.response import Response
+from swift.telemetry.metrics import Registry
 from test.support.spans import SpanMemory, parent_of, traceparent
 
 TXID = "tx1"
@@ -135,6 +137,20 @@ def test_a_node_is_sent_the_trace_and_the_callers_headers_stay_as_they_are(memor
     [sent] = transport.requests
     assert sent.headers == {**request.headers, "traceparent": traceparent(memory.spans[0])}
     assert "traceparent" not in request.headers
+
+
+def test_a_read_in_the_process_of_the_proxy_has_a_span_like_one_of_another_node(memory):
+    class OwnServer:
+        def read_hit(self, request, hits):
+            return Response(200, {"content-length": "4"}, b"near")
+
+    network, bodies = FakeTransport(), []
+    own = LocalReads(network, [LocalEndpoint("10.0.0.1".__eq__, 6200, OwnServer())], Registry())
+    serve(memory, own, read_with(lambda stream: bodies.append(b"".join(stream))))
+    child, parent = memory.spans
+    assert bodies == [b"near"] and not network.requests
+    assert parent_of(child) == parent.context.span_id
+    assert child.attributes["http.response.status_code"] == 200
 
 
 def test_a_request_of_no_client_has_neither_span_nor_header(memory):
