@@ -38,6 +38,7 @@ from tools.bench.contestants import (
 from tools.bench.emulated import working_folder
 from tools.bench.minio import minio_contestant
 from tools.bench.options import parser
+from tools.bench.s3side import OurS3
 from tools.bench.wrk import Load, Measured, check_wrk, run_wrk
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -49,6 +50,8 @@ STOCK = 1000
 LARGE_NAMES = 4
 LISTING_ROWS = 10_000
 ACCOUNT = "/v1/AUTH_test"
+#: Contestants with a column and its CPU, without a ratio.
+OTHERS = ("minio", "s3", f"{PACKED} s3")
 #: The policies of ``cli.aio``'s clusters.
 GOLD, EC = "gold", "ec"
 
@@ -94,12 +97,18 @@ def stock_listing(contestant: Contestant) -> None:
         written += run_wrk(contestant.host, contestant.token, load).requests
 
 
-def workloads(seconds: float, *, coded: bool) -> list[ComparedLoad]:
-    """Return the table's rows in order; with ``coded`` also those of erasure coded objects."""
+def workloads(seconds: float, *, coded: bool, signed: bool = False) -> list[ComparedLoad]:
+    """Return the table's rows in order; with ``coded`` also those of erasure coded objects.
+
+    With ``signed`` also one whose requests have a signature where S3 is asked.
+    """
     rows: list[ComparedLoad] = []
     for size, label in SMALL_SIZES:
         for clients in CONCURRENCIES:
             rows += _small_rows(size, label, clients, seconds)
+    if signed:
+        one = Load("GET", f"{_container(KIB, GOLD)}/0", CONCURRENCIES[0], seconds, order="fixed")
+        rows.insert(2, ComparedLoad(f"GET 1 KiB c{CONCURRENCIES[0]}, signed", "ops/s", lambda _number: one))
     rows += [_head_row(clients, seconds) for clients in CONCURRENCIES]
     for size, label in ((MIB, "1 MiB"), (100 * MIB, "100 MiB")):
         rows += _large_rows(size, label, seconds)
@@ -248,14 +257,14 @@ def _median(workload: ComparedLoad, results: list[tuple[Measured, dict[str, floa
 
 def table(results: dict[str, dict[str, JsonObject]], units: dict[str, str]) -> str:
     """Return the comparison as Markdown."""
-    with_minio = any("minio" in sides for sides in results.values())
+    others = [name for name in OTHERS if any(name in sides for sides in results.values())]
     with_packed = any(PACKED in sides for sides in results.values())
     lines = [
         "| workload | unit | ours | theirs | ratio | p50 ms o/t | p99 ms o/t | CPU ms each o/t | bad o/t |"
-        + (" minio | its CPU ms |" if with_minio else "")
+        + "".join(f" {name} | its CPU ms |" for name in others)
         + (" packed | ratio | its CPU ms |" if with_packed else ""),
         "|---|---|---:|---:|---:|---:|---:|---:|---:|"
-        + ("---:|---:|" if with_minio else "")
+        + "---:|---:|" * len(others)
         + ("---:|---:|---:|" if with_packed else ""),
     ]
     for name, sides in results.items():
@@ -272,15 +281,15 @@ def table(results: dict[str, dict[str, JsonObject]], units: dict[str, str]) -> s
             f"{cpu[0]:.2f} / {cpu[1]:.2f}",
             f"{ours['bad']} / {theirs['bad']}",
         ]
-        if with_minio:
-            cells += _minio_cells(sides.get("minio"))
+        for other in others:
+            cells += _other_cells(sides.get(other))
         if with_packed:
             cells += _packed_cells(sides[PACKED], theirs)
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def _minio_cells(measured: JsonObject | None) -> list[str]:
+def _other_cells(measured: JsonObject | None) -> list[str]:
     if measured is None:
         return ["", ""]
     return [f"{measured['speed']:.1f}", f"{sum(measured['cpu_ms_per_request'].values()):.2f}"]
@@ -288,7 +297,7 @@ def _minio_cells(measured: JsonObject | None) -> list[str]:
 
 def _packed_cells(measured: JsonObject, theirs: JsonObject) -> list[str]:
     ratio = measured["speed"] / theirs["speed"] if theirs["speed"] else float("inf")
-    return [f"{measured['speed']:.1f}", f"**{ratio:.1f}x**", _minio_cells(measured)[1]]
+    return [f"{measured['speed']:.1f}", f"**{ratio:.1f}x**", _other_cells(measured)[1]]
 
 
 def usage_table(contestants: Sequence[Contestant]) -> tuple[str, JsonObject]:
@@ -310,6 +319,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--daemons", action="store_true", help="measure instead what daemons cost, at rest and beside a load"
     )
     options.add_argument("--minio", type=Path, help="also measure this minio program (--layout node only)")
+    options.add_argument(
+        "--s3", action="store_true", help="also measure ours, and the packed engine, through the S3 API"
+    )
     options.add_argument("--packed", action="store_true", help="also measure ours with the packed engine")
     options.add_argument(
         "--layout", choices=tuple(LAYOUTS), default="node", help="how devices are served (node: needs root)"
@@ -327,6 +339,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 contestants.append(minio_contestant(folder, args.minio, LAYOUTS[args.layout]))
             if args.packed:
                 contestants.append(packed_contestant(folder, args.layout))
+            if args.s3:
+                contestants += [OurS3(each) for each in contestants if each.name in ("ours", PACKED)]
             return _compare(args, contestants)
     except (SwiftError, OSError) as error:
         print(f"compare: {error}", file=sys.stderr)
@@ -343,12 +357,13 @@ def _compare(args: argparse.Namespace, contestants: Sequence[Contestant]) -> int
             say(f"starting {contestant.name}")
             contestant.start()
         prepare = None
-        for workload in workloads(args.seconds, coded=bool(contestants[0].plan.ec)):
+        signed = not all(each.speaks_swift for each in contestants)
+        for workload in workloads(args.seconds, coded=bool(contestants[0].plan.ec), signed=signed):
             prepare = workload.prepare or prepare
             if not re.search(args.only, workload.name):
                 continue
             units[workload.name] = workload.unit
-            able = [c for c in contestants if c.name != "minio" or workload.is_general]
+            able = [c for c in contestants if c.speaks_swift or workload.is_general]
             if workload.prepare is None and prepare is not None:
                 # That of a row which was left out.
                 for contestant in able:

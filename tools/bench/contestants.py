@@ -63,6 +63,9 @@ def install_peer(venv: Path, say: Callable[[str], None]) -> Path:
 class Contestant:
     """A running cluster that can be measured."""
 
+    #: False if it only does what other kinds of object store can do.
+    speaks_swift = True
+
     def __init__(
         self,
         name: str,
