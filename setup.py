@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-from setuptools import find_packages, setup
+from setuptools import Extension, find_packages, setup
 
 HERE = Path(__file__).parent
 NAME, VERSION = (
@@ -40,6 +40,8 @@ SHARED = {
 }
 #: What swift-load needs beyond the servers.
 LOAD = ["rich>=13", "hdrhistogram>=0.10", "matplotlib>=3.7", "numpy>=1.24"]
+#: Several steps of file work in one call; what does without is slower. One binary is for all Pythons.
+NATIVE = Extension("swift.platform.native", ["swift/platform/native.c"], py_limited_api=True, optional=True)
 setup(
     name=NAME,
     version=VERSION,
@@ -59,6 +61,8 @@ setup(
         "Topic :: System :: Filesystems",
     ],
     python_requires=">=3.11",
+    ext_modules=[NATIVE],
+    options={"bdist_wheel": {"py_limited_api": "cp311"}},
     packages=find_packages(include=["swift", "swift.*"]),
     install_requires=[
         line.strip()

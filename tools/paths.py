@@ -167,9 +167,17 @@ class _Operations:
     def _s3(self) -> Iterator[tuple[str, Packages, Recording]]:
         s3 = S3Cluster(self._sim)
         s3("PUT", "/bucket")
-        s3("PUT", "/bucket/o", {}, _SMALL)
-        s3("GET", "/bucket/o")
-        yield "S3 GET", (), _shortest(partial(s3, "GET", "/bucket/o"))
+        bodies = {"PUT": _SMALL}
+        send = {
+            method: partial(s3, method, "/bucket/o", {}, bodies.get(method, b""))
+            for method in ("PUT", "GET", "HEAD", "DELETE")
+        }
+        for method in (*send, "PUT"):
+            send[method]()
+        yield "S3 PUT of 100 bytes", (), _shortest(send["PUT"])
+        for method in ("GET", "HEAD"):
+            yield f"S3 {method}", (), _shortest(send[method])
+        yield "S3 DELETE", (), Recording(send["DELETE"])
         upload = self._multipart(s3, [])
         upload.complete((1, _SMALL))
         recordings: list[Recording] = []

@@ -4,7 +4,9 @@
     python -m tools.release dist --twice    # and once more: every file must be the same, byte for byte
 
 The version stands in ``swift/__init__.py``. The time of all files is that of the last commit, so two builds
-of one commit are equal. Debian packages need the packages of ``Build-Depends`` in debian/control and
+of one commit are equal. The wheel has a compiled part: it is for machines like this one.
+
+Debian packages need the packages of ``Build-Depends`` in debian/control and
 build-essential; they are left out without these.
 """
 
@@ -20,6 +22,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -70,10 +73,15 @@ def checked_out(root: Path, target: Path) -> Path:
 
 
 def python_packages(source: Path, out: Path, time: str) -> None:
-    """Build the wheel and the source archive."""
-    environment = {**os.environ, "SOURCE_DATE_EPOCH": time, "PYTHONHASHSEED": "0"}
+    """Build the wheel and the source archive. Raises ``ReleaseError`` if nothing was compiled."""
+    # What is left out for debuggers has the paths of the build.
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": time, "PYTHONHASHSEED": "0", "CFLAGS": "-g0"}
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(source)]
     run(command, env=environment)
+    for wheel in out.glob("*.whl"):
+        with zipfile.ZipFile(wheel) as packed:
+            if not any(name.endswith(".so") for name in packed.namelist()):
+                raise ReleaseError("swift/platform/native.c was not compiled; is there a C compiler?")
     for archive in out.glob("*.tar.gz"):
         _normalize(archive, int(time))
 
@@ -99,7 +107,7 @@ def _normalize(archive: Path, time: int) -> None:
 def missing_build_packages(source: Path) -> str:
     """Return the system's packages that are missing to build Debian packages; empty if none is."""
     if not all(map(shutil.which, ("dpkg-buildpackage", "dpkg-checkbuilddeps"))):
-        return "build-essential debhelper dh-python dpkg-dev python3-all python3-setuptools"
+        return "build-essential debhelper dh-python dpkg-dev python3-all-dev python3-setuptools"
     done = subprocess.run(
         ["dpkg-checkbuilddeps"],
         cwd=source,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import quote, unquote_to_bytes
 
@@ -57,7 +58,12 @@ def normalize_path_quoting(raw: str) -> str:
 
 def quote_path(path: str) -> str:
     """Percent-quote decoded text for a URL, slashes kept."""
-    return path if _is_plain(path) else quote(path, safe="/~", errors="surrogateescape")
+    return path if _is_plain(path) else _quote(path)
+
+
+@lru_cache(maxsize=1024)
+def _quote(path: str) -> str:
+    return quote(path, safe="/~", errors="surrogateescape")
 
 
 def split_path(raw: str, minimum: int, maximum: int, *, rest_with_last: bool = False) -> list[str | None]:
@@ -111,7 +117,7 @@ class EntityPath(NamedTuple):
         account, container, obj = self
         if obj is not None and container is not None:
             return f"/{account}/{container}/{obj}"
-        return "/" + "/".join(part for part in self if part is not None)
+        return f"/{account}" if container is None else f"/{account}/{container}"
 
 
 class Entity(NamedTuple):

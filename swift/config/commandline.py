@@ -42,6 +42,7 @@ class CommandLine(argparse.ArgumentParser):
         epilog: str | None = None,
         formatter_class: type[argparse.HelpFormatter] = HelpText,
         add_help: bool = True,
+        version: str = VERSION,
         **later: bool,
     ):
         super().__init__(
@@ -55,7 +56,7 @@ class CommandLine(argparse.ArgumentParser):
         # Newer interpreters hand more on to the parsers of sub-commands: Python 3.14 ``color``.
         vars(self).update(later)
         if add_help:
-            text = f"%(prog)s ({VERSION})"
+            text = f"%(prog)s ({version})"
             self.add_argument("--version", action="version", version=text, help="print the version and exit")
 
     def error(self, message: str) -> NoReturn:

@@ -230,7 +230,7 @@ def container_from_record(record: JsonObject) -> ContainerInfo:
     known = _containers.get(id(record))
     if known is not None and known[0] is record:
         return known[1]
-    if len(_containers) >= _CONTAINERS_MAX:
+    if len(_containers) >= _RECORDS_MAX:
         _containers.clear()
     info = _container_from_record(record)
     _containers[id(record)] = record, info
@@ -239,7 +239,7 @@ def container_from_record(record: JsonObject) -> ContainerInfo:
 
 #: ``id`` of a form → the form (kept, so that its ``id`` stays unique) and its info.
 _containers: dict[int, tuple[JsonObject, ContainerInfo]] = {}
-_CONTAINERS_MAX = 1000
+_RECORDS_MAX = 1000
 
 
 def _container_from_record(record: JsonObject) -> ContainerInfo:
@@ -260,11 +260,24 @@ def _container_from_record(record: JsonObject) -> ContainerInfo:
     )
 
 
-def _is_valid_record(record: object) -> bool:
-    """Return True if a cached value has the structure of a record; other values are misses.
+#: ``id`` of a form that was validated → the form, which several requests use.
+_valid_records: dict[int, JsonObject] = {}
 
-    Keys may be missing. Counts of a wrong type are read as zero.
-    """
+
+def _is_valid_record(record: JsonObject) -> bool:
+    """Return True if a cached value has the structure of a record; other values are misses."""
+    if _valid_records.get(id(record)) is record:
+        return True
+    if not _has_record_structure(record):
+        return False
+    if len(_valid_records) >= _RECORDS_MAX:
+        _valid_records.clear()
+    _valid_records[id(record)] = record
+    return True
+
+
+def _has_record_structure(record: object) -> bool:
+    """Return True for a record. Keys may be missing. Counts of a wrong type are read as zero."""
     if not isinstance(record, dict) or not isinstance(record.get("status"), int):
         return False
     for name in _TEXTS:
@@ -314,6 +327,9 @@ def delete_cached_info(request: Request, key: str) -> None:
     cache = request.env.get(environkeys.CACHE)
     if cache is not None:
         cache.delete(key)
+
+
+_NO_RECORDS: dict[str, JsonObject] = {}
 
 
 def _cached(request: Request, key: str, skip_pct: float) -> JsonObject | None:
@@ -379,7 +395,7 @@ def container_info(
     Accounts that begin with ``internal_prefix`` need not exist. ``skip_pct`` as in ``account_info``.
     """
     key = container_key(account, container)
-    record = _cached(request, key, skip_pct)
+    record = request.env.get(environkeys.INFOCACHE, _NO_RECORDS).get(key) or _cached(request, key, skip_pct)
     if record is None:
         if not account.startswith(internal_prefix):
             owner = account_info(request, forward, account)

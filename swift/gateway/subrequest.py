@@ -88,7 +88,10 @@ def make_subrequest(
     if source:
         env[environkeys.SOURCE] = source
     merged = {name: parent.headers[name] for name in INHERITED_HEADERS if name in parent.headers}
-    user_agent = (agent % {"orig": parent.headers.get("user-agent", "")}).strip()
+    user_agent = parent.headers.get("user-agent", "")
+    if agent != "%(orig)s":
+        user_agent = agent % {"orig": user_agent}
+    user_agent = user_agent.strip()
     if user_agent:
         merged["user-agent"] = user_agent
     if headers:

@@ -18,6 +18,11 @@ _FREQUENT_HEADERS = (
     *("x-copy-from", "x-delete-after", "x-delete-at", "x-forwarded-for", "x-newest", "x-object-manifest"),
     *("x-openstack-request-id", "x-service-token", "x-storage-policy", "x-storage-token", "x-timestamp"),
     *("x-trans-id", "x-trans-id-extra", "x-versions-location"),
+    # Of the S3 API and its SDKs.
+    *("amz-sdk-invocation-id", "amz-sdk-request", "content-md5", "x-amz-checksum-crc32"),
+    *("x-amz-checksum-crc64nvme", "x-amz-checksum-type", "x-amz-content-sha256", "x-amz-date"),
+    *("x-amz-decoded-content-length", "x-amz-id-2", "x-amz-request-id", "x-amz-sdk-checksum-algorithm"),
+    *("x-amz-server-side-encryption", "x-amz-storage-class", "x-amz-trailer", "x-amz-version-id"),
 )
 
 

@@ -35,16 +35,12 @@ class Gatekeeper(Filter):
     def handle(self, request: Request) -> Response:
         """Remove internal headers from the request and the response."""
         headers = request.headers
-        replaced_names = _internal_names(headers)
+        if internal_names := _internal_names(headers):
+            replaced = request.env.setdefault(environkeys.REPLACED_HEADERS, {})
+            replaced.update((name, headers.pop(name)) for name in internal_names)
         if self._hides_timestamp and "x-timestamp" in headers:
-            replaced_names.append("x-timestamp")
-        if replaced_names:
-            originals = {name: headers[name] for name in replaced_names}
-            request.env.setdefault(environkeys.REPLACED_HEADERS, {}).update(originals)
-        for name in _internal_names(headers):
-            del headers[name]
-        if self._hides_timestamp and "x-timestamp" in headers:
-            headers[fields.BACKEND_INBOUND_X_TIMESTAMP] = headers.pop("x-timestamp")
+            stamp = headers[fields.BACKEND_INBOUND_X_TIMESTAMP] = headers.pop("x-timestamp")
+            request.env.setdefault(environkeys.REPLACED_HEADERS, {})["x-timestamp"] = stamp
         if self._allows_reserved_names and is_true(headers.pop("x-allow-reserved-names", None)):
             headers[fields.BACKEND_ALLOW_RESERVED_NAMES] = "true"
         response = self.forward(request)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from swift.config.common import StorageSettings
 from swift.obj.settings import ObjectSettings
-from swift.platform.disk import Disk
+from swift.platform.nativedisk import NativeDisk, machine_disk
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.declaration import DaemonParts
 from swift.store.lmdbindex import lmdb_version, require_lmdb
@@ -19,6 +19,11 @@ from swift.store.registry import EngineParts, StoreRegistry, is_packed
 from swift.store.tier.conf import make_tier, tier_factory
 from swift.store.tier.conf import settings_of as tier_settings_of
 from swift.store.tier.settings import TierSettings
+from swift.telemetry.metrics import GaugeMetric
+
+_NATIVE = GaugeMetric(
+    "swift_native_disk", "1 if the process takes several steps on a disk in one native call."
+)
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,8 @@ def make_stores(
     """
     storage, engines = storage or StorageSettings(), engines or EngineSettings()
     tier = engines.tier
-    disk, notice = Disk(), context.telemetry.log.warning
+    disk, notice = machine_disk(), context.telemetry.log.warning
+    _NATIVE.of(context.telemetry.metrics).set(isinstance(disk, NativeDisk))
     stores = StoreRegistry(
         EngineParts(
             devices=context.devices,

@@ -16,7 +16,7 @@ import os
 import re
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 _AT_FDCWD = -100
@@ -189,6 +189,37 @@ _FLOCK = struct.Struct("@hhqqi0q")
 _DIRTY = re.compile(rb"^Dirty: *(\d+) kB", re.MULTILINE)
 
 
+class SoleFile(NamedTuple):
+    """The only file of a hash directory, a regular one that holds data."""
+
+    #: -1 unless it was to be opened.
+    fd: int
+    status: os.stat_result
+    #: The attributes as they are stored.
+    metadata: bytes
+    checksum: bytes
+    #: None unless it was to be read.
+    body: bytes | None
+
+
+class JournalLines(NamedTuple):
+    """Lines for a journal; it and its lock file are made if they are missing."""
+
+    lock_path: str
+    path: str
+    lines: bytes
+
+
+#: Results of ``try_publish``.
+NOTHING, APPENDED, PUBLISHED = range(3)
+#: Pairs of a name and its value.
+Attributes = tuple[tuple[str, bytes], ...]
+#: The names of a directory and its only file, if that is known.
+Look = tuple[list[str], SoleFile | None]
+#: The same with the descriptor of the directory.
+Held = tuple[int, list[str], SoleFile | None]
+
+
 class Disk:
     """The machine's files. Subclass and override to simulate others."""
 
@@ -235,6 +266,50 @@ class Disk:
             os.close(fd)
         except OSError:
             return
+
+    def close_read(self, fd: int) -> None:
+        """Give back a descriptor that was only read from, of what still has a name; never raises."""
+        self.close(fd)
+
+    def sync(self, fd: int, directories: Sequence[str] = ()) -> None:
+        """Make an open file (or directory) durable, then the names in directories. Raises OSError."""
+        self.fsync(fd)
+        for path in directories:
+            directory = self.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                self.fsync(directory)
+            finally:
+                self.close(directory)
+
+    # Several steps in one call. None or false: nothing was done, and the caller takes the steps itself.
+    # ``nativedisk.NativeDisk`` takes them in C.
+
+    def try_hold(self, path: str, below: str | None, made: list[str]) -> Held | None:
+        """Lock a hash directory and return its descriptor, names and only file.
+
+        Unless ``below`` is None it is made if it is missing, as by ``durable.make_directories``; ``made``
+        gets the directories with new entries, whatever is returned.
+        """
+        return None
+
+    def try_look(self, path: str, *, opens: bool, body_bytes_max: int) -> Look | None:
+        """Return the names in a hash directory and its only file, opened and with a small body if wanted."""
+        return None
+
+    def try_create(self, directory: str, body: bytes, attributes: Attributes) -> int | None:
+        """Return a file like that of ``open_unnamed`` with a body and attributes."""
+        return None
+
+    def try_append(self, lines: JournalLines) -> bool:
+        """Append to a journal. Raises OSError if a part was written."""
+        return False
+
+    def try_publish(self, lines: JournalLines, fd: int, name: str, *, dir_fd: int) -> int:
+        """Append to a journal, then name the file of ``open_unnamed`` and close it; return how much was done.
+
+        Raises OSError if a part of the lines was written.
+        """
+        return NOTHING
 
     def lock_byte(self, fd: int, offset: int) -> bool:
         """Lock a byte of an open file against other openings of it; return False if one has it locked."""

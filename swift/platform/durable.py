@@ -17,7 +17,7 @@ import secrets
 import string
 from collections.abc import Callable, Mapping, Sequence
 
-from swift.platform.disk import Disk
+from swift.platform.disk import NOTHING, PUBLISHED, Disk, JournalLines
 from swift.platform.syncing import Syncs, moments, sync_directory
 
 #: Attempts to make a directory that others remove while it is empty.
@@ -73,11 +73,11 @@ class UnnamedFile:
 
     __slots__ = ("_disk", "fd", "opened", "temporary")
 
-    def __init__(self, disk: Disk, fd: int, temporary: str | None):
+    def __init__(self, disk: Disk, fd: int, temporary: str | None = None, *, is_written: bool = False):
         self._disk = disk
         self.fd = fd
-        #: See ``Syncs``.
-        self.opened = next(moments)
+        #: See ``Syncs``; None if something of it was written before.
+        self.opened = None if is_written else next(moments)
         self.temporary = temporary
 
     def discard(self) -> None:
@@ -134,18 +134,30 @@ def publish(
     unsynced: Sequence[str],
     announce: Callable[[], None],
     replace: bool,
+    lines: JournalLines | None = None,
 ) -> None:
     """Give ``file`` its final name in ``directory``, durably; see the top of this file for the order.
 
     ``dir_opened`` is the moment at which ``dir_fd`` was open (see ``Syncs``), which may be later than that of
-    the file: errors between the two are told only to who was open by then.
+    the file, unless that has none: errors between the two are told only to who was open by then.
     ``unsynced`` are the directories from ``make_directories``; ``replace`` tells that the name exists.
+    ``lines`` are all that ``announce`` writes, if that is known.
     Raises OSError, after which the new name does not exist (with ``replace``: it may, holding the new
     content, because the old one is gone). FileNotFoundError means that the directory was removed.
     """
-    syncs.make_durable(file.fd, file.opened, unsynced)
-    announce()
-    file._link_name(name, directory, dir_fd, replace=replace)
+    if file.opened is None:
+        syncs.make_durable(file.fd, dir_opened, unsynced, witness=dir_fd)
+    else:
+        syncs.make_durable(file.fd, file.opened, unsynced)
+    done = NOTHING
+    if lines is not None and file.opened is None and not replace:
+        done = disk.try_publish(lines, file.fd, name, dir_fd=dir_fd)
+    if done == PUBLISHED:
+        file.fd = -1
+    else:
+        if done == NOTHING:
+            announce()
+        file._link_name(name, directory, dir_fd, replace=replace)
     try:
         syncs.make_durable(dir_fd, dir_opened)
     except OSError:

@@ -56,10 +56,13 @@ def sync_directory(disk: Disk, path: str) -> None:
 class Syncs(Protocol):
     """Makes changes of one device durable."""
 
-    def make_durable(self, fd: int, opened: int, directories: Sequence[str] = ()) -> None:
+    def make_durable(
+        self, fd: int, opened: int, directories: Sequence[str] = (), *, witness: int | None = None
+    ) -> None:
         """Return when an open file (or directory) and the names in ``directories`` are durable.
 
-        ``opened`` is a moment (``next(moments)``) at which ``fd`` was open and nothing of it written yet.
+        ``opened`` is a moment (``next(moments)``) at which ``witness``, a descriptor of the same filesystem,
+        was open and nothing of the file written yet; it is ``fd`` unless given.
         Raises OSError; whether anything is durable then is not known.
         """
 
@@ -70,11 +73,11 @@ class SingleSyncs:
     def __init__(self, disk: Disk):
         self._disk = disk
 
-    def make_durable(self, fd: int, opened: int, directories: Sequence[str] = ()) -> None:
+    def make_durable(
+        self, fd: int, opened: int, directories: Sequence[str] = (), *, witness: int | None = None
+    ) -> None:
         """See ``Syncs``."""
-        self._disk.fsync(fd)
-        for path in directories:
-            sync_directory(self._disk, path)
+        self._disk.sync(fd, directories)
 
     def __repr__(self) -> str:
         return "SingleSyncs()"
@@ -83,10 +86,11 @@ class SingleSyncs:
 class _PendingSync:
     """One that waits for a sync."""
 
-    __slots__ = ("directories", "error", "fd", "opened")
+    __slots__ = ("directories", "error", "fd", "opened", "witness")
 
-    def __init__(self, fd: int, opened: int, directories: Sequence[str]):
+    def __init__(self, fd: int, opened: int, directories: Sequence[str], witness: int):
         self.fd = fd
+        self.witness = witness
         self.opened = opened
         self.directories = directories
         #: None only once everything is known to be durable.
@@ -150,9 +154,11 @@ class SharedSyncs:
         self._green_batches = GreenBatches[_PendingSync](lambda members: self._sync(members, run))
         self._thread_batches = ThreadBatches[_PendingSync](self._sync_together_if_cheaper)
 
-    def make_durable(self, fd: int, opened: int, directories: Sequence[str] = ()) -> None:
+    def make_durable(
+        self, fd: int, opened: int, directories: Sequence[str] = (), *, witness: int | None = None
+    ) -> None:
         """See ``Syncs``."""
-        member = _PendingSync(fd, opened, directories)
+        member = _PendingSync(fd, opened, directories, fd if witness is None else witness)
         if in_green_thread():
             self._green_batches.wait(member)
         elif not self._thread_batches.wait(member):
@@ -164,7 +170,12 @@ class SharedSyncs:
     def _sync(self, members: list[_PendingSync], run: Callable[..., None]) -> None:
         saved = _count_saved_syncs(members)
         if self._cost_model.is_filesystem_sync_cheaper(saved, self._monotonic()):
-            self._sync_filesystem(members, saved, run)
+            # The waiting caller may give up and close its descriptor meanwhile.
+            witness = self._disk.duplicate(_witness(members))
+            try:
+                self._sync_filesystem(members, witness, saved, run)
+            finally:
+                self._disk.close(witness)
         else:
             self._sync_each(members, run)
 
@@ -173,7 +184,7 @@ class SharedSyncs:
         saved = _count_saved_syncs(members)
         shares = self._cost_model.is_filesystem_sync_cheaper(saved, self._monotonic())
         if shares:
-            self._sync_filesystem(members, saved, _run_inline)
+            self._sync_filesystem(members, _witness(members), saved, _run_inline)
         return shares
 
     def _sync_each(self, members: list[_PendingSync], run: Callable[..., None]) -> None:
@@ -190,18 +201,15 @@ class SharedSyncs:
             else:
                 member.error = None
 
-    def _sync_filesystem(self, members: list[_PendingSync], saved: int, run: Callable[..., None]) -> None:
+    def _sync_filesystem(
+        self, members: list[_PendingSync], witness: int, saved: int, run: Callable[..., None]
+    ) -> None:
         started = self._monotonic()
         failure: OSError | None = None
-        # The kernel tells a descriptor of the failures since it was opened: the first one hears of all.
-        # The waiting caller may give up and close it meanwhile.
-        fd = self._disk.duplicate(min(members, key=_moment).fd)
         try:
-            run(self._disk.sync_filesystem, fd)
+            run(self._disk.sync_filesystem, witness)
         except OSError as error:
             failure = error
-        finally:
-            self._disk.close(fd)
         for member in members:
             member.error = failure
         ended = self._monotonic()
@@ -209,6 +217,11 @@ class SharedSyncs:
 
     def __repr__(self) -> str:
         return f"<SharedSyncs {self._cost_model!r}>"
+
+
+def _witness(members: list[_PendingSync]) -> int:
+    """Return the descriptor that was open first: the kernel tells it of all failures since."""
+    return min(members, key=_moment).witness
 
 
 def _moment(member: _PendingSync) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from swift.gateway.subrequest import drained
@@ -311,7 +311,7 @@ def _candidate_sessions(exchange: Exchange, target: S3Target) -> list[Session]:
     anonymous = exchange.new_session(anonymous_claim())
     name = find_preflight_account(request, target, gateway.known_accounts, gateway.settings)
     names = [name] if name else list_accounts_with_bucket(anonymous, request, target.bucket)
-    return [replace(anonymous, path_account=name) for name in names]
+    return [anonymous._replace(path_account=name) for name in names]
 
 
 # --- access logs, errors, callers -----------------------------------------------------------------------
@@ -359,11 +359,12 @@ def parse_names(exchange: Exchange, proceed: Proceed) -> Response:
 
 def identify(exchange: Exchange, proceed: Proceed) -> Response:
     """Ask the authentication filter for the caller; report a wrong signature before other errors."""
-    claim = anonymous_claim()
     if exchange.is_signed:
         settings, now_s = exchange.gateway.settings, time.time()
         claim = claim_from_request(exchange.request, exchange.host_bucket, settings, now_s)
         exchange.call_facts["access_key"] = claim.access_key
+    else:
+        claim = anonymous_claim()
     session = exchange.session = exchange.new_session(claim, exchange.target.account)
     try:
         exchange.session = exchange.identify(session)

@@ -37,7 +37,14 @@ from swift.store.chooser import ReclaimRules, remove_made
 from swift.store.errors import Damaged, FilesChanged
 from swift.store.hashes import mark_dirty
 from swift.store.layout import ObjectPath, quarantine_kind, suffix_of, temporary_dir
-from swift.store.metadata import AttributesTooLarge, Metadata, write_attribute, write_metadata
+from swift.store.metadata import (
+    AttributesTooLarge,
+    Metadata,
+    encode_metadata,
+    metadata_attributes,
+    write_attribute,
+    write_metadata,
+)
 from swift.store.reader import Loaded, list_names, load
 from swift.store.remembered import KnownDirectories
 from swift.store.verified import SIDECAR_ATTRIBUTE, SMALL_BYTES, encode_sums
@@ -185,6 +192,51 @@ class FileDraft:
         return f"<FileDraft {self.size} bytes for {self._object_path.directory}>"
 
 
+class SmallDraft:
+    """A small body with a known MD5; its file is made when its metadata is known."""
+
+    __slots__ = ("file", "size", "_core", "_object_path", "_etag", "_pieces")
+
+    def __init__(self, core: EngineCore, object_path: ObjectPath, etag: str):
+        #: None until ``finish``.
+        self.file: UnnamedFile | None = None
+        self.size = 0
+        self._core = core
+        self._object_path = object_path
+        self._etag = etag
+        self._pieces: list[bytes] = []
+
+    def may_block(self, size_bytes: int) -> bool:
+        return False
+
+    def write(self, data: bytes | memoryview) -> None:
+        # The caller may change its buffer as soon as this returns.
+        self._pieces.append(bytes(data))
+        self.size += len(data)
+
+    @property
+    def etag(self) -> str:
+        return self._etag
+
+    def accept_etag(self, etag: str, sums: str) -> bool:
+        raise ValueError("the MD5 is known")
+
+    def finish(self, metadata: Metadata) -> None:
+        """Make the file; raises like ``EngineCore.new_file``."""
+        self.file = self._core.new_file(self._object_path, metadata, b"".join(self._pieces))
+
+    def drop(self) -> None:
+        """Leave a small body in the page cache."""
+
+    def discard(self) -> None:
+        file, self.file = self.file, None
+        if file is not None:
+            file.discard()
+
+    def __repr__(self) -> str:
+        return f"<SmallDraft {self.size} bytes for {self._object_path.directory}>"
+
+
 #: Uploads leave these inodes free for tombstones, metadata and pending container updates.
 KEPT_FREE = LeastRoom(size_bytes=0, inodes=1000, parts=64)
 #: POSTs leave these inodes free for tombstones.
@@ -274,7 +326,10 @@ class EngineCore:
         for _ in range(TRIES):
             try:
                 seen = None if known is None else known.watch(object_path.directory)
-                names = list_names(self.disk, object_path.directory)
+                looked = self.disk.try_look(
+                    object_path.directory, opens=open_data, body_bytes_max=SMALL_BYTES
+                )
+                names, sole = looked or (list_names(self.disk, object_path.directory), None)
                 try:
                     loaded = load(
                         self.disk,
@@ -284,6 +339,7 @@ class EngineCore:
                         options,
                         open_data=open_data,
                         keep=None if seen is None else seen.metadata,
+                        sole=sole,
                     )
                 except OSError as error:
                     raise UnreadableFile(error.errno, error.strerror, error.filename) from error
@@ -370,7 +426,7 @@ class EngineCore:
             self.durable_partitions.discard(object_path.partition)
         return made
 
-    def _check_room(self, object_path: ObjectPath, size: int | None) -> None:
+    def check_room(self, object_path: ObjectPath, size: int | None) -> None:
         """Raise ``NoSpace`` if there is not enough space for an upload."""
         self.space.check(object_path.device, size, least=KEPT_FREE if self.space.enabled else None)
 
@@ -383,7 +439,7 @@ class EngineCore:
         self, object_path: ObjectPath, size: int | None, *, etag_follows: bool = False, etag: str = ""
     ) -> FileDraft:
         """Return a draft, after making its hash directory. Raises ``FilesChanged``, ``NoSpace``, OSError."""
-        self._check_room(object_path, size)
+        self.check_room(object_path, size)
         made: list[str] = []
         for _ in range(TRIES):
             made = self.make_directories_of(object_path) or made
@@ -407,7 +463,7 @@ class EngineCore:
         etag: str = "",
     ) -> FileDraft:
         """Return a draft in an existing hash directory; with ``made`` it removes what was made for it."""
-        self._check_room(object_path, size)
+        self.check_room(object_path, size)
         file = self.unnamed_file(object_path)
         try:
             self.space.preallocate(file.fd, size)
@@ -425,6 +481,24 @@ class EngineCore:
             etag=etag,
         )
 
+    def new_file(self, object_path: ObjectPath, metadata: Metadata, body: bytes = b"") -> UnnamedFile:
+        """Return a file with metadata and a body, named later. Raises ``AttributesTooLarge``, OSError."""
+        attributes = metadata_attributes(encode_metadata(metadata))
+        if object_path.device not in self._unnamed_unsupported:
+            fd = self.disk.try_create(object_path.directory, body, attributes)
+            if fd is not None:
+                return UnnamedFile(self.disk, fd, is_written=True)
+        file = self.unnamed_file(object_path)
+        try:
+            if body:
+                write_all(self.disk, file.fd, body)
+            for name, value in attributes:
+                write_attribute(self.disk, file.fd, name, value)
+        except BaseException:
+            file.discard()
+            raise
+        return file
+
     def unnamed_file(self, object_path: ObjectPath) -> UnnamedFile:
         """Return an empty file, named later, near its final place: filesystems put both close.
 
@@ -432,7 +506,7 @@ class EngineCore:
         """
         if object_path.device not in self._unnamed_unsupported:
             try:
-                return UnnamedFile(self.disk, self.disk.open_unnamed(object_path.directory), None)
+                return UnnamedFile(self.disk, self.disk.open_unnamed(object_path.directory))
             except OSError as error:
                 if error.errno not in UNSUPPORTED:
                     raise

@@ -12,15 +12,17 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, suppress
 
 from swift.base.timestamp import Timestamp
+from swift.platform.devices import PREALLOCATE_FROM_BYTES
+from swift.platform.disk import SoleFile
 from swift.platform.durable import UnnamedFile, make_directories, publish, rename_durably
 from swift.platform.locks import lock_directory
 from swift.platform.regularfiles import is_blocking
 from swift.platform.syncing import moments, sync_directory
 from swift.store.api import Draft, ObjectState, ReadOptions
 from swift.store.chooser import choose, clean_up, remove_if_empty, remove_made
-from swift.store.core import TRIES, EngineCore, FileDraft
+from swift.store.core import TRIES, EngineCore, FileDraft, SmallDraft
 from swift.store.errors import BadFragmentIndex, Damaged, FilesChanged
-from swift.store.hashes import mark_dirty
+from swift.store.hashes import journal_lines, mark_dirty
 from swift.store.layout import (
     ObjectPath,
     data_name,
@@ -30,7 +32,7 @@ from swift.store.layout import (
     suffix_of,
     tombstone_name,
 )
-from swift.store.metadata import Metadata, write_metadata
+from swift.store.metadata import Metadata
 from swift.store.reader import list_names, load
 
 
@@ -44,11 +46,11 @@ class FileEdit:
         "_options",
         "_create",
         "_is_new",
-        "_is_fresh",
         "_next_power",
         "_fd",
         "_opened",
         "_names",
+        "_sole",
         "_made",
         "_changed",
     )
@@ -69,12 +71,13 @@ class FileEdit:
         self._options = options
         self._create = create
         self._is_new = is_new
-        self._is_fresh = False
         self._next_power = next_part_power
         self._fd: int | None = None
         #: The moment at which the directory was open, see ``Syncs``.
         self._opened = 0
         self._names: list[str] = []
+        #: The only file of the directory if it was read with the names.
+        self._sole: SoleFile | None = None
         self._made: list[str] = []
         self._changed = False
 
@@ -89,16 +92,15 @@ class FileEdit:
                     self.state.quarantine_reason = quarantine_reason
                     return self
                 assert self._fd is not None
-                # A directory made a moment ago is empty, or others put something there in the same moment.
-                names = self._names = [] if self._is_fresh else list_names(core.disk, self._fd)
-                if names:
+                if self._names:
                     loaded = load(
                         core.disk,
                         object_path.directory,
-                        names,
+                        self._names,
                         object_path.key,
                         self._options,
                         open_data=False,
+                        sole=self._sole,
                     )
                     self.state = loaded.state
                 self.state.quarantine_reason = quarantine_reason
@@ -118,19 +120,30 @@ class FileEdit:
         self._leave()
 
     def _hold(self) -> bool:
-        """Lock the hash directory, making it if wanted; False when there is none and none is wanted."""
+        """Lock and list the hash directory, making it if wanted; False when there is none and none is
+        wanted.
+        """
         disk, directory = self._core.disk, self._object_path.directory
+        below = self._object_path.device if self._is_new else None
+        held = disk.try_hold(directory, below, self._made)
+        if held is not None:
+            self._fd, self._names, self._sole = held
+            self._opened = next(moments)
+            return True
+        is_fresh = False
         if self._is_new:
             made = self._core.make_directories_of(self._object_path)
             self._made.extend(made)
-            self._is_fresh = bool(made)
+            is_fresh = bool(made)
         for _ in range(TRIES):
             try:
                 self._fd = lock_directory(disk, directory)
                 self._opened = next(moments)
+                # One made a moment ago is empty, or others put something there in the same moment.
+                self._names, self._sole = [] if is_fresh else list_names(disk, self._fd), None
                 return True
             except FileNotFoundError:
-                self._is_fresh = False
+                is_fresh = False
                 if not self._create:
                     return False
                 self._made.extend(self._core.make_directories_of(self._object_path))
@@ -142,7 +155,10 @@ class FileEdit:
 
     def _release(self) -> None:
         fd, self._fd = self._fd, None
-        if fd is not None:
+        if fd is not None and self._names:
+            self._core.disk.close_read(fd)
+        elif fd is not None:
+            # It may be removed by now, and then this frees what it had on the device.
             self._core.disk.close(fd)
 
     def _leave(self) -> None:
@@ -159,22 +175,35 @@ class FileEdit:
 
     # --- changes -------------------------------------------------------------------------------------
 
-    def draft(self, size: int | None, *, etag: str = "") -> FileDraft:
+    def draft(self, size: int | None, *, etag: str = "") -> FileDraft | SmallDraft:
         try:
+            if etag and size is not None and size < PREALLOCATE_FROM_BYTES:
+                self._core.check_room(self._object_path, size)
+                return SmallDraft(self._core, self._object_path, etag)
             return self._core.draft_at(self._object_path, size, etag=etag)
         except FileNotFoundError:
-            # A hasher removed the empty directory, unless all of the device is gone.
-            self._core.devices.path(self._object_path.key.device)
-            raise FilesChanged(f"{self._object_path.directory} was removed meanwhile")
+            raise self._removed()
+
+    def _removed(self) -> FilesChanged:
+        """Return the error for an empty directory that a hasher removed.
+
+        Raises ``DeviceUnavailable`` if all of the device is gone.
+        """
+        self._core.devices.path(self._object_path.key.device)
+        return FilesChanged(f"{self._object_path.directory} was removed meanwhile")
 
     def put(
         self, draft: Draft, timestamp: Timestamp, metadata: Metadata, *, fragment: int | None = None
     ) -> None:
-        assert isinstance(draft, FileDraft)
+        assert isinstance(draft, FileDraft | SmallDraft)
         ec = self._object_path.key.policy.ec
         if ec is not None and (fragment is None or not 0 <= fragment < ec.fragments):
             raise BadFragmentIndex(f"fragment index {fragment} is not below {ec.fragments}")
-        draft.finish(metadata)
+        try:
+            draft.finish(metadata)
+        except FileNotFoundError:
+            raise self._removed()
+        assert draft.file is not None
         name = data_name(timestamp, fragment if ec is not None else None)
         with self._changing():
             self._publish(draft.file, name)
@@ -234,9 +263,8 @@ class FileEdit:
         self._publish_metadata(tombstone_name(timestamp), metadata)
 
     def _publish_metadata(self, name: str, metadata: Metadata) -> None:
-        file = self._core.unnamed_file(self._object_path)
+        file = self._core.new_file(self._object_path, metadata)
         try:
-            write_metadata(self._core.disk, file.fd, metadata)
             with self._changing():
                 self._publish(file, name)
                 self._clean_up()
@@ -263,6 +291,7 @@ class FileEdit:
                 unsynced=self._unsynced(),
                 announce=lambda: self._core.mark_dirty(object_path),
                 replace=name in self._names,
+                lines=journal_lines(object_path.partition, (suffix_of(object_path.key.hash),)),
             )
         except FileNotFoundError:
             raise FilesChanged(f"{object_path.directory} was removed meanwhile")

@@ -113,6 +113,7 @@ class FileStore(EngineDefaults):
             lambda reason: self.core.quarantine_body(object_path, loaded, reason),
             self._recent_checks,
             self.core.rules.read_bytes,
+            loaded.body,
         )
 
     @property

@@ -21,7 +21,7 @@ from typing import Any
 from swift.base.clock import Clock
 from swift.base.hashing import short_md5
 from swift.base.pickles import PickleRefused, restricted_loads
-from swift.platform.disk import Disk
+from swift.platform.disk import Disk, JournalLines
 from swift.platform.durable import make_directories, replace_file, write_all
 from swift.platform.locks import file_lock, lock_directory, lock_file
 from swift.platform.regularfiles import (
@@ -53,13 +53,13 @@ SuffixHash = str | dict[int | None, str] | None
 
 def mark_dirty(disk: Disk, partition_path: str, suffixes: Iterable[str], *, device_path: str) -> None:
     """Journal suffixes as changed, creating a missing partition. Raises ``LockTimeout`` or OSError."""
-    lines = "\n".join((*suffixes, "")).encode()
+    lines = journal_lines(partition_path, suffixes)
     try:
-        _append(disk, partition_path, lines)
+        _append(disk, lines)
     except FileNotFoundError:
         make_partition(disk, partition_path, below=device_path)
         try:
-            _append(disk, partition_path, lines)
+            _append(disk, lines)
         except FileNotFoundError:
             # The partition is being removed right now; the process that creates it again marks it again.
             return
@@ -71,12 +71,20 @@ def make_partition(disk: Disk, path: str, *, below: str) -> None:
         sync_directory(disk, parent)
 
 
-def _append(disk: Disk, partition_path: str, lines: bytes) -> None:
-    lock = lock_file(disk, f"{partition_path}/{LOCK_FILE}")
+def journal_lines(partition_path: str, suffixes: Iterable[str]) -> JournalLines:
+    """Return what ``mark_dirty`` appends."""
+    lines = "\n".join((*suffixes, "")).encode()
+    return JournalLines(f"{partition_path}/{LOCK_FILE}", f"{partition_path}/{JOURNAL_FILE}", lines)
+
+
+def _append(disk: Disk, lines: JournalLines) -> None:
+    if disk.try_append(lines):
+        return
+    lock = lock_file(disk, lines.lock_path)
     try:
-        fd = open_or_replace(disk, f"{partition_path}/{JOURNAL_FILE}", _APPENDING, 0o644)
+        fd = open_or_replace(disk, lines.path, _APPENDING, 0o644)
         try:
-            write_all(disk, fd, lines)
+            write_all(disk, fd, lines.lines)
         finally:
             disk.close(fd)
     finally:

@@ -32,7 +32,7 @@ from typing import Any
 
 from swift.base.errors import SwiftError
 from swift.base.pickles import PickleRefused, restricted_loads
-from swift.platform.disk import Disk
+from swift.platform.disk import Attributes, Disk
 from swift.store.errors import Damaged
 
 PIECE_BYTES = 65536
@@ -102,11 +102,11 @@ def read_rest(disk: Disk, file: int | str, name: str, first: bytes) -> bytes:
     return b"".join(pieces)
 
 
-def write_pieces(disk: Disk, file: int | str, name: str, value: bytes) -> None:
-    """Store a value of any length under ``name``, ``name1`` ...; raises like ``write_attribute``."""
-    write_attribute(disk, file, name, value[:PIECE_BYTES])
-    for number, start in enumerate(range(PIECE_BYTES, len(value), PIECE_BYTES), 1):
-        write_attribute(disk, file, f"{name}{number}", value[start : start + PIECE_BYTES])
+def pieces_of(name: str, value: bytes) -> Attributes:
+    """Return the attributes ``name``, ``name1`` ... that hold a value of any length."""
+    rest = enumerate(range(PIECE_BYTES, len(value), PIECE_BYTES), 1)
+    more = ((f"{name}{number}", value[start : start + PIECE_BYTES]) for number, start in rest)
+    return (name, value[:PIECE_BYTES]), *more
 
 
 #: Names as stored to values: texts, or views of bytes that are not UTF-8.
@@ -240,6 +240,12 @@ def _from_python2(loaded: dict[Any, Any]) -> Metadata:
     return metadata
 
 
+def metadata_attributes(blob: bytes) -> Attributes:
+    """Return the attributes that store a pickle of metadata and its checksum."""
+    digest = md5(blob, usedforsecurity=False).hexdigest().encode()
+    return *pieces_of(METADATA_ATTRIBUTE, blob), (CHECKSUM_ATTRIBUTE, digest)
+
+
 def write_metadata(disk: Disk, file: int | str, metadata: Metadata) -> None:
     """Store metadata and its checksum with a file. Raises ``AttributesTooLarge`` or OSError."""
     write_metadata_blob(disk, file, encode_metadata(metadata))
@@ -247,9 +253,8 @@ def write_metadata(disk: Disk, file: int | str, metadata: Metadata) -> None:
 
 def write_metadata_blob(disk: Disk, file: int | str, blob: bytes) -> None:
     """Store a pickle of metadata and its checksum with a file; raises like ``write_metadata``."""
-    write_pieces(disk, file, METADATA_ATTRIBUTE, blob)
-    digest = md5(blob, usedforsecurity=False).hexdigest()
-    write_attribute(disk, file, CHECKSUM_ATTRIBUTE, digest.encode())
+    for name, value in metadata_attributes(blob):
+        write_attribute(disk, file, name, value)
 
 
 def read_metadata(disk: Disk, file: int | str) -> Metadata:
@@ -263,7 +268,13 @@ def read_metadata_blob(disk: Disk, file: int | str) -> tuple[bytes, bool]:
     if blob is None:
         check_is_missing(disk, file, METADATA_ATTRIBUTE)
         raise BadMetadata("no metadata")
-    checksum = read_attribute(disk, file, CHECKSUM_ATTRIBUTE)
+    return check_metadata_blob(disk, file, blob, read_attribute(disk, file, CHECKSUM_ATTRIBUTE))
+
+
+def check_metadata_blob(
+    disk: Disk, file: int | str, blob: bytes, checksum: bytes | None
+) -> tuple[bytes, bool]:
+    """Return what ``read_metadata_blob`` does, of the first piece and the checksum. Raises like it."""
     if checksum is not None and md5(blob, usedforsecurity=False).hexdigest().encode() == checksum:
         return blob, True
     # Old releases stored much smaller pieces, so only the checksum tells that the first was all.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from swift.base.entity import EntityPath
 from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.http import fields
-from swift.platform.disk import Disk
+from swift.platform.disk import Disk, SoleFile
 from swift.platform.regularfiles import (
     IrregularFile,
     check_regular,
@@ -24,7 +24,7 @@ from swift.store.api import ABSENT, DELETED, EXPIRED, LIVE, ObjectKey, ObjectSta
 from swift.store.chooser import Choice, choose
 from swift.store.errors import Damaged, FilesChanged, HashCollision
 from swift.store.layout import DATA, FileName
-from swift.store.metadata import Metadata, read_metadata
+from swift.store.metadata import Metadata, check_metadata_blob, decode_metadata, read_metadata
 
 #: Metadata that a POST cannot change.
 _DATA_ONLY = ("Content-Length", "ETag", "deleted", "X-Static-Large-Object")
@@ -34,9 +34,12 @@ ANY_NAME = EntityPath("")
 
 
 class Loaded:
-    """A state with the open data file (None unless asked for), its status, and the choice behind it."""
+    """A state with the open data file (None unless asked for), its status, and the choice behind it.
 
-    __slots__ = ("state", "fd", "choice", "data_path", "status")
+    ``body`` is that of a small file if it was read with it.
+    """
+
+    __slots__ = ("state", "fd", "choice", "data_path", "status", "body")
 
     def __init__(
         self,
@@ -45,9 +48,11 @@ class Loaded:
         data_path: str = "",
         fd: int | None = None,
         status: os.stat_result | None = None,
+        body: bytes | None = None,
     ):
         self.state = state
         self.status = status
+        self.body = body
         self.choice = choice
         self.data_path = data_path
         self.fd = fd
@@ -78,9 +83,11 @@ def load(
     *,
     open_data: bool,
     keep: dict[str, Metadata] | None = None,
+    sole: SoleFile | None = None,
 ) -> Loaded:
     """Return the state that ``names`` in ``directory`` amount to; ``keep`` gets the metadata of its files.
 
+    ``sole`` is the only file if it was read already, and closed if it is not returned.
     Raises ``FilesChanged`` when a file vanished meanwhile, ``Damaged`` for files that were read and
     contradict themselves, ``HashCollision``, and OSError when the device fails.
     """
@@ -88,24 +95,25 @@ def load(
     data = choice.data
     path = "" if data is None else f"{directory}/{data.name}"
     fd: int | None = None
+    if data is None and sole is not None and sole.fd >= 0:
+        disk.close(sole.fd)
 
     def read(file: FileName) -> Metadata:
-        metadata = read_metadata(disk, fd if fd is not None and file is data else f"{directory}/{file.name}")
+        where = fd if fd is not None and file is data else f"{directory}/{file.name}"
+        if sole is None or file is not data:
+            metadata = read_metadata(disk, where)
+        else:
+            metadata = decode_metadata(check_metadata_blob(disk, where, sole.metadata, sole.checksum)[0])
         if keep is not None:
             keep[file.name] = dict(metadata)
         return metadata
 
     status: os.stat_result | None = None
     try:
-        size = 0
-        if data is not None and open_data:
-            fd, status = open_with_status(disk, path, os.O_RDONLY)
-            size = status.st_size
-        elif data is not None:
-            status = disk.stat(path, follow_symlinks=False)
-            check_regular(status.st_mode, path)
-            size = status.st_size
-        return Loaded(state_of(choice, key, options, read, size), choice, path, fd, status)
+        if data is not None:
+            fd, status = _opened(disk, path, sole, open_data=open_data)
+        state = state_of(choice, key, options, read, 0 if status is None else status.st_size)
+        return Loaded(state, choice, path, fd, status, None if sole is None else sole.body)
     except BaseException as error:
         if fd is not None:
             disk.close(fd)
@@ -118,6 +126,19 @@ def load(
         if isinstance(error, IrregularFile):
             raise Damaged(f"{path}: {error.strerror}")
         raise
+
+
+def _opened(
+    disk: Disk, path: str, sole: SoleFile | None, *, open_data: bool
+) -> tuple[int | None, os.stat_result]:
+    """Return the descriptor of a data file, None unless it is to be opened, and its status."""
+    if sole is not None:
+        return (sole.fd if sole.fd >= 0 else None), sole.status
+    if open_data:
+        return open_with_status(disk, path, os.O_RDONLY)
+    status = disk.stat(path, follow_symlinks=False)
+    check_regular(status.st_mode, path)
+    return None, status
 
 
 def choose_for(names: Sequence[str], key: ObjectKey, options: ReadOptions) -> Choice:

@@ -135,7 +135,17 @@ def _nothing_to_close() -> None:
 class FileObject:
     """An opened object of the filesystem engine; owns its descriptor."""
 
-    __slots__ = ("state", "keep_cache", "check_md5", "_disk", "_fd", "_quarantine", "_recent", "_chunk_bytes")
+    __slots__ = (
+        "state",
+        "keep_cache",
+        "check_md5",
+        "_body",
+        "_disk",
+        "_fd",
+        "_quarantine",
+        "_recent",
+        "_chunk_bytes",
+    )
 
     def __init__(
         self,
@@ -145,11 +155,14 @@ class FileObject:
         quarantine: Callable[[str], None],
         recent: RecentChecks,
         chunk_bytes: int = CHUNK_BYTES,
+        body: bytes | None = None,
     ) -> None:
         self.state = state
         self.keep_cache = True
         self.check_md5 = True
         self._chunk_bytes = chunk_bytes
+        #: All of a small body if it was read when the file was opened.
+        self._body = body
         self._disk = disk
         self._fd = fd
         self._quarantine = quarantine
@@ -169,7 +182,9 @@ class FileObject:
         size = self.state.size
         if self._fd is None or size > size_max:
             return None
-        data = self._disk.read_cached(self._fd, size) if size else b""
+        data = self._body
+        if data is None:
+            data = self._disk.read_cached(self._fd, size) if size else b""
         if data is not None:
             self._verify_once_in_a_while(data)
             if not self.keep_cache and size:

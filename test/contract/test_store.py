@@ -21,6 +21,7 @@ from swift.base.timestamp import Timestamp
 from swift.http.body import iter_body_bytes
 from swift.platform.devices import Devices, SpaceGuard
 from swift.platform.disk import Disk
+from swift.platform.nativedisk import machine_disk
 from swift.policy.policy import ErasureCode, Policy
 from swift.store.api import (
     ABSENT,
@@ -62,8 +63,8 @@ class _Full:
         return total_bytes
 
 
-def core_of(bench, reserve):
-    disk = Disk()
+def core_of(bench, reserve, disk=None):
+    disk = disk or Disk()
     return EngineCore(
         disk,
         Devices(str(bench.root), mount_check=False),
@@ -106,6 +107,13 @@ class FileBench:
     def break_update(self, ref):
         (path,) = self.root.rglob(f"async_pending*/*/{ref.name}")
         path.write_bytes(b"nonsense")
+
+
+class NativeFileBench(FileBench):
+    """The filesystem engine with several steps in one native call, where that was compiled."""
+
+    def make(self, reserve=None):
+        return FileStore(core_of(self, reserve, machine_disk()))
 
 
 class PackedBench:
@@ -289,6 +297,7 @@ def tier_bench(mode):
 TIERED = [mode for mode in MODES if mode != "write-back"] + ["write-back"]
 BENCHES = [
     FileBench,
+    NativeFileBench,
     PackedBench,
     PackedFilesBench,
     RecallingBench,
@@ -299,6 +308,7 @@ BENCHES = [
 ]
 NAMES = [
     "files",
+    "native",
     "packed",
     "packed-files",
     "packed-in-memory",

@@ -35,20 +35,26 @@ from tools.bench.contestants import (
     make_contestants,
     packed_contestant,
 )
+from tools.bench.counters import EVENTS, check_perf, counting
 from tools.bench.emulated import working_folder
 from tools.bench.minio import minio_contestant
 from tools.bench.options import parser
+from tools.bench.s3side import OurS3
 from tools.bench.wrk import Load, Measured, check_wrk, run_wrk
 
 KIB, MIB = 1 << 10, 1 << 20
 SMALL_SIZES = ((KIB, "1 KiB"), (10 * KIB, "10 KiB"), (64 * KIB, "64 KiB"))
 CONCURRENCIES = (16, 64)
+#: Size, its name, clients.
+LARGE_SIZES = ((MIB, "1 MiB", 16), (100 * MIB, "100 MiB", 1), (100 * MIB, "100 MiB", 4))
 #: Objects that GET and HEAD choose from.
 STOCK = 1000
 #: Names over which objects of 100 MiB are written in turn.
 LARGE_NAMES = 4
 LISTING_ROWS = 10_000
 ACCOUNT = "/v1/AUTH_test"
+#: Contestants with a column and its CPU, without a ratio.
+OTHERS = ("minio", "s3", f"{PACKED} s3")
 #: The policies of ``cli.aio``'s clusters.
 GOLD, EC = "gold", "ec"
 
@@ -94,20 +100,28 @@ def stock_listing(contestant: Contestant) -> None:
         written += run_wrk(contestant.host, contestant.token, load).requests
 
 
-def workloads(seconds: float, *, coded: bool) -> list[ComparedLoad]:
-    """Return the table's rows in order; with ``coded`` also those of erasure coded objects."""
+def workloads(seconds: float, *, coded: bool, signed: bool = False) -> list[ComparedLoad]:
+    """Return the table's rows in order; with ``coded`` also those of erasure coded objects.
+
+    With ``signed`` also one whose requests have a signature where S3 is asked.
+    """
     rows: list[ComparedLoad] = []
     for size, label in SMALL_SIZES:
         for clients in CONCURRENCIES:
             rows += _small_rows(size, label, clients, seconds)
+        if size == KIB:
+            rows += _small_rows(size, label, 1, seconds)
+    if signed:
+        one = Load("GET", f"{_container(KIB, GOLD)}/0", CONCURRENCIES[0], seconds, order="fixed")
+        rows.insert(2, ComparedLoad(f"GET 1 KiB c{CONCURRENCIES[0]}, signed", "ops/s", lambda _number: one))
     rows += [_head_row(clients, seconds) for clients in CONCURRENCIES]
-    for size, label in ((MIB, "1 MiB"), (100 * MIB, "100 MiB")):
-        rows += _large_rows(size, label, seconds)
+    for size, label, clients in LARGE_SIZES:
+        rows += _large_rows(size, label, clients, seconds, prepares=clients != 4)
     rows += _listing_rows(seconds)
     if coded:
         rows += _small_rows(KIB, "1 KiB", CONCURRENCIES[0], seconds, EC)
-        for size, label in ((MIB, "1 MiB"), (100 * MIB, "100 MiB")):
-            rows += _large_rows(size, label, seconds, EC)
+        for size, label, clients in LARGE_SIZES[:2]:
+            rows += _large_rows(size, label, clients, seconds, EC)
     return rows
 
 
@@ -125,14 +139,15 @@ def _prefix(policy: str) -> str:
     return "" if policy == GOLD else f"{policy.upper()} "
 
 
-def _large_rows(size: int, label: str, seconds: float, policy: str = GOLD) -> list[ComparedLoad]:
+def _large_rows(
+    size: int, label: str, clients: int, seconds: float, policy: str = GOLD, *, prepares: bool = True
+) -> list[ComparedLoad]:
     path = f"{_container(size, policy)}/"
-    clients = 4 if size == MIB else 1
 
     def put(number: int) -> Load:
         return Load(
             "PUT",
-            f"{path}put-{number}-",
+            f"{path}put-{clients}-{number}-",
             clients,
             max(seconds, 6),
             body_bytes=size,
@@ -143,10 +158,11 @@ def _large_rows(size: int, label: str, seconds: float, policy: str = GOLD) -> li
     def get(_number: int) -> Load:
         return Load("GET", path, clients, max(seconds, 6), count=2)
 
-    prefix, general = _prefix(policy), policy == GOLD
+    prefix, general, name = _prefix(policy), policy == GOLD, f"{label} c{clients}"
+    prepare = (lambda c: stock(c, size, policy)) if prepares else None
     return [
-        ComparedLoad(f"{prefix}PUT {label}", "MB/s", put, lambda c: stock(c, size, policy), general),
-        ComparedLoad(f"{prefix}GET {label}", "MB/s", get, None, general),
+        ComparedLoad(f"{prefix}PUT {name}", "MB/s", put, prepare, general),
+        ComparedLoad(f"{prefix}GET {name}", "MB/s", get, None, general),
     ]
 
 
@@ -204,9 +220,12 @@ def _speed(workload: ComparedLoad, measured: Measured) -> float:
 
 
 def measure(
-    workload: ComparedLoad, contestants: Sequence[Contestant], rounds: int
+    workload: ComparedLoad, contestants: Sequence[Contestant], rounds: int, *, counts: bool = False
 ) -> dict[str, dict[str, object]]:
-    """Return the medians of one workload for every contestant, measured in turn."""
+    """Return the medians of one workload for every contestant, measured in turn.
+
+    With ``counts`` a round more counts the events of ``counters`` by kind of server.
+    """
     runs: dict[str, list[tuple[Measured, dict[str, float]]]] = {c.name: [] for c in contestants}
     if workload.prepare is not None:
         for contestant in contestants:
@@ -226,7 +245,14 @@ def measure(
                 f"{_speed(workload, measured):.1f} {workload.unit}, p50 {measured.p50_ms:.1f} ms, "
                 f"p99 {measured.p99_ms:.1f} ms, {measured.bad} bad"
             )
-    return {name: _median(workload, results) for name, results in runs.items()}
+    medians = {name: _median(workload, results) for name, results in runs.items()}
+    for contestant in contestants if counts else ():
+        load = contestant.bounded(workload.load(rounds))
+        with counting(contestant.pids()) as counted:
+            measured = run_wrk(contestant.host, contestant.token, load)
+        contestant.note(load, measured.requests)
+        medians[contestant.name]["events"] = counted.per_request(measured.requests)
+    return medians
 
 
 def _median(workload: ComparedLoad, results: list[tuple[Measured, dict[str, float]]]) -> dict[str, object]:
@@ -248,14 +274,14 @@ def _median(workload: ComparedLoad, results: list[tuple[Measured, dict[str, floa
 
 def table(results: dict[str, dict[str, JsonObject]], units: dict[str, str]) -> str:
     """Return the comparison as Markdown."""
-    with_minio = any("minio" in sides for sides in results.values())
+    others = [name for name in OTHERS if any(name in sides for sides in results.values())]
     with_packed = any(PACKED in sides for sides in results.values())
     lines = [
         "| workload | unit | ours | theirs | ratio | p50 ms o/t | p99 ms o/t | CPU ms each o/t | bad o/t |"
-        + (" minio | its CPU ms |" if with_minio else "")
+        + "".join(f" {name} | its CPU ms |" for name in others)
         + (" packed | ratio | its CPU ms |" if with_packed else ""),
         "|---|---|---:|---:|---:|---:|---:|---:|---:|"
-        + ("---:|---:|" if with_minio else "")
+        + "---:|---:|" * len(others)
         + ("---:|---:|---:|" if with_packed else ""),
     ]
     for name, sides in results.items():
@@ -272,15 +298,15 @@ def table(results: dict[str, dict[str, JsonObject]], units: dict[str, str]) -> s
             f"{cpu[0]:.2f} / {cpu[1]:.2f}",
             f"{ours['bad']} / {theirs['bad']}",
         ]
-        if with_minio:
-            cells += _minio_cells(sides.get("minio"))
+        for other in others:
+            cells += _other_cells(sides.get(other))
         if with_packed:
             cells += _packed_cells(sides[PACKED], theirs)
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def _minio_cells(measured: JsonObject | None) -> list[str]:
+def _other_cells(measured: JsonObject | None) -> list[str]:
     if measured is None:
         return ["", ""]
     return [f"{measured['speed']:.1f}", f"{sum(measured['cpu_ms_per_request'].values()):.2f}"]
@@ -288,7 +314,21 @@ def _minio_cells(measured: JsonObject | None) -> list[str]:
 
 def _packed_cells(measured: JsonObject, theirs: JsonObject) -> list[str]:
     ratio = measured["speed"] / theirs["speed"] if theirs["speed"] else float("inf")
-    return [f"{measured['speed']:.1f}", f"**{ratio:.1f}x**", _minio_cells(measured)[1]]
+    return [f"{measured['speed']:.1f}", f"**{ratio:.1f}x**", _other_cells(measured)[1]]
+
+
+def events_table(results: dict[str, dict[str, JsonObject]]) -> str:
+    """Return what a request costs inside, by kind of server."""
+    lines = [
+        f"| workload | side | server | {' | '.join(EVENTS)} |",
+        f"|---|---|---|{'---:|' * len(EVENTS)}",
+    ]
+    for workload, sides in results.items():
+        for side, figures in sides.items():
+            for kind, events in figures["events"].items():
+                cells = " | ".join(f"{events.get(event, 0.0):.1f}" for event in EVENTS)
+                lines.append(f"| {workload} | {side} | {kind} | {cells} |")
+    return "\n".join(lines)
 
 
 def usage_table(contestants: Sequence[Contestant]) -> tuple[str, JsonObject]:
@@ -310,13 +350,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--daemons", action="store_true", help="measure instead what daemons cost, at rest and beside a load"
     )
     options.add_argument("--minio", type=Path, help="also measure this minio program (--layout node only)")
+    options.add_argument(
+        "--s3", action="store_true", help="also measure ours, and the packed engine, through the S3 API"
+    )
     options.add_argument("--packed", action="store_true", help="also measure ours with the packed engine")
+    options.add_argument(
+        "--counters", action="store_true", help="count system calls, futexes and switches too (needs perf)"
+    )
     options.add_argument(
         "--layout", choices=tuple(LAYOUTS), default="node", help="how devices are served (node: needs root)"
     )
     args = options.parse_args(argv)
     try:
         check_wrk()
+        if args.counters:
+            check_perf()
         args.root.mkdir(parents=True, exist_ok=True)
         commands = install_peer(args.peer or args.root / "peer", say)
         with working_folder(args.root, xfs=args.xfs and args.layout != "node") as folder:
@@ -327,6 +375,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 contestants.append(minio_contestant(folder, args.minio, LAYOUTS[args.layout]))
             if args.packed:
                 contestants.append(packed_contestant(folder, args.layout))
+            if args.s3:
+                contestants += [OurS3(each) for each in contestants if each.name in ("ours", PACKED)]
             return _compare(args, contestants)
     except (SwiftError, OSError) as error:
         print(f"compare: {error}", file=sys.stderr)
@@ -343,21 +393,25 @@ def _compare(args: argparse.Namespace, contestants: Sequence[Contestant]) -> int
             say(f"starting {contestant.name}")
             contestant.start()
         prepare = None
-        for workload in workloads(args.seconds, coded=bool(contestants[0].plan.ec)):
+        signed = not all(each.speaks_swift for each in contestants)
+        for workload in workloads(args.seconds, coded=bool(contestants[0].plan.ec), signed=signed):
             prepare = workload.prepare or prepare
             if not re.search(args.only, workload.name):
                 continue
             units[workload.name] = workload.unit
-            able = [c for c in contestants if c.name != "minio" or workload.is_general]
+            able = [c for c in contestants if c.speaks_swift or workload.is_general]
             if workload.prepare is None and prepare is not None:
                 # That of a row which was left out.
                 for contestant in able:
                     prepare(contestant)
             prepare = None
-            results[workload.name] = measure(workload, able, args.rounds)
+            results[workload.name] = measure(workload, able, args.rounds, counts=args.counters)
         usage, figures = usage_table(contestants)
     print(table(results, units))
     print()
+    if args.counters:
+        print(events_table(results))
+        print()
     print(usage)
     machine = {"machine": platform.platform(), "python": platform.python_version()}
     args.json.write_text(

@@ -63,6 +63,9 @@ def install_peer(venv: Path, say: Callable[[str], None]) -> Path:
 class Contestant:
     """A running cluster that can be measured."""
 
+    #: False if it only does what other kinds of object store can do.
+    speaks_swift = True
+
     def __init__(
         self,
         name: str,
@@ -173,6 +176,13 @@ class Contestant:
                 before = totals.get(kind, (0.0, 0))
                 totals[kind] = (before[0] + cpu, max(before[1], peak))
         return totals
+
+    def pids(self) -> dict[str, list[int]]:
+        """Return the processes of each kind of server."""
+        found: dict[str, list[int]] = {}
+        for name, child in self._children.items():
+            found.setdefault(name.partition("-")[0], []).extend(family_of(child.pid))
+        return found
 
     def kill(self, name: str) -> None:
         """Kill a server, such as ``object-1``, and its workers."""

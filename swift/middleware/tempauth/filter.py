@@ -95,11 +95,11 @@ class Tempauth(Filter):
         env = request.env
         if self._settings.allow_overrides and env.get(environkeys.AUTHORIZE_OVERRIDE):
             return self.forward(request)
-        if request.lossy_path.startswith(self._auth_path):
-            return self._handle_token_request(request)
         details = env.get(environkeys.S3_AUTH_DETAILS)
         if details is not None:
             return self._authenticate_s3(request, details)
+        if request.lossy_path.startswith(self._auth_path):
+            return self._handle_token_request(request)
         token = request.headers.get("x-auth-token") or request.headers.get("x-storage-token")
         if token and token.startswith(self._prefixes[0]):
             try:

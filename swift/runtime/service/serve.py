@@ -20,13 +20,14 @@ from typing import Any
 from swift import green
 from swift.base.errors import ConfigError, SwiftError
 from swift.compose import CONSOLE_KEY, PROCESS_KEY, Cluster, Process, cluster_of, start_tracing, telemetry_of
-from swift.config.commandline import CommandLine
+from swift.config.commandline import VERSION, CommandLine
 from swift.config.common import PortSettings, PrioritySettings, ServerSettings
 from swift.config.files import read_section
 from swift.config.unknown import unknown_options
 from swift.green import on_signals
 from swift.platform import sockets
 from swift.platform.heap import limit_heaps
+from swift.platform.nativedisk import native_module
 from swift.platform.privileges import drop_privileges
 from swift.runtime.acceptshares import AcceptShares
 from swift.runtime.httpd import HttpServer
@@ -318,6 +319,7 @@ def make_parser(section: str) -> CommandLine:
         prog=name,
         description=f"Run the {section.replace('-', ' ')} in the foreground.",
         epilog=f"example: {name} /etc/swift/{section}.conf -v",
+        version=f"{VERSION}, {'with' if native_module() else 'without'} native disk calls",
     )
     parser.add_argument("config", nargs="?", help="configuration file or directory")
     parser.add_argument("-v", "--verbose", action="store_true", help="log to the console")

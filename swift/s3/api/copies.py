@@ -238,7 +238,7 @@ def _copy_object(
     written = write_response_headers(response)
     answer = {**response_headers, **{name: value for name, value in written.items() if name != "etag"}}
     size = upload.body.received
-    answer.update(expiration_headers(call, size, stored, modified_s=time.time()))
+    answer.update(expiration_headers(call, stored, size=size, modified_s=time.time()))
     enqueue_event(call, "s3:ObjectCreated:Copy", call.key, size=size, **etag_and_version(written))
     if "x-object-version-id" in found.headers:
         answer["x-amz-copy-source-version-id"] = s3_version_id(found.headers)

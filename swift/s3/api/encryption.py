@@ -28,11 +28,11 @@ from swift.s3.core.xml import Group, RepeatedGroup, Text, Value, text_of, tree_o
 from swift.s3.policy.authorize import require_owner
 
 SSE_HEADER = "x-amz-server-side-encryption"
+_SSE_PREFIX = f"{SSE_HEADER}-"
 CUSTOMER_PREFIX, SOURCE_CUSTOMER_PREFIX = (
     f"{SSE_HEADER}-customer-",
     f"x-amz-copy-source-{SSE_HEADER.removeprefix('x-amz-')}-customer-",
 )
-_HEADER_SUFFIXES = ("algorithm", "key", "key-md5")
 AES256 = "AES256"
 #: Metadata of objects with a customer's key: the initialization vector and the key's fingerprint.
 KEY_METADATA = fields.SYSMETA_S3_SSE_C
@@ -61,7 +61,11 @@ class CustomerKey(NamedTuple):
 
 def parse_customer_key(headers: HeaderMap, prefix: str = CUSTOMER_PREFIX) -> CustomerKey | None:
     """Return the customer's key in a request's headers, None without one; raise ``S3Error``."""
-    algorithm, text, name = (headers.get(prefix + word) for word in _HEADER_SUFFIXES)
+    algorithm, text, name = (
+        headers.get(f"{prefix}algorithm"),
+        headers.get(f"{prefix}key"),
+        headers.get(f"{prefix}key-md5"),
+    )
     if algorithm is text is name is None:
         return None
     if algorithm is None or text is None or name is None:
@@ -93,7 +97,7 @@ def cluster_encryption_headers(call: Call) -> HeaderMap:
     """Return the response headers of a write about the cluster's encryption; raise ``S3Error``."""
     requested = call.headers.get(SSE_HEADER)
     for name in call.headers:
-        if name.startswith(f"{SSE_HEADER}-") and not name.startswith(CUSTOMER_PREFIX):
+        if name.startswith(_SSE_PREFIX) and not name.startswith(CUSTOMER_PREFIX):
             raise S3Error("NotImplemented", f"{name} is not implemented.", details={"Header": name})
     if requested is not None:
         validate_algorithm(call, requested)

@@ -17,7 +17,17 @@ from swift.s3.core.call import Call, Handler, invalid_argument, iso_time_of_row,
 from swift.s3.core.errors import S3Error, argument_error, error_for_status
 from swift.s3.core.metadata import DELETE_MARKER_TYPE, row_etag, row_storage_class, row_version_id
 from swift.s3.core.session import with_trusted_bucket
-from swift.s3.core.xml import Element, Group, RenderedElement, RepeatedGroup, Text, Value, escape, texts
+from swift.s3.core.xml import (
+    Element,
+    Group,
+    RenderedElement,
+    RepeatedGroup,
+    Text,
+    Value,
+    escape,
+    escape_all,
+    texts,
+)
 
 
 def user_element(name: str) -> Element:
@@ -177,17 +187,22 @@ def _render_contents(call: Call, page: Page, encode: NameEncoding, *, owner: boo
         name = escape(call.session.user_id)
         owner_element = f"<Owner><ID>{name}</ID><DisplayName>{name}</DisplayName></Owner>"
     default_class = call.bucket_storage_class
-    return [
-        RenderedElement(
-            f"<Contents><Key>{escape(encode(row['name']))}</Key>"
+    rows = [row for row in page.rows if "subdir" not in row]
+    keys = escape_all(
+        [encode(row["name"]) for row in rows] if encode.is_url else [row["name"] for row in rows]
+    )
+    pieces = []
+    for key, row in zip(keys, rows, strict=True):
+        etag, storage_class = str(row.get("hash", "")), default_class
+        if ";" in etag or "slo_etag" in row:
+            etag, storage_class = row_etag(row), row_storage_class(row) or default_class
+        pieces.append(
+            f"<Contents><Key>{key}</Key>"
             f"<LastModified>{iso_time_of_row(row['last_modified'])}</LastModified>"
-            f'<ETag>"{row_etag(row)}"</ETag><Size>{row["bytes"]}</Size>'
-            f"{owner_element}<StorageClass>{row_storage_class(row) or default_class}</StorageClass>"
-            "</Contents>"
+            f'<ETag>"{etag}"</ETag><Size>{row["bytes"]}</Size>'
+            f"{owner_element}<StorageClass>{storage_class}</StorageClass></Contents>"
         )
-        for row in page.rows
-        if "subdir" not in row
-    ]
+    return [RenderedElement("".join(pieces))]
 
 
 def list_objects(call: Call) -> Response:

@@ -77,7 +77,7 @@ def lock_headers(stored: HeaderMap) -> HeaderMap:
 
 def parse_requested_lock(headers: HeaderMap) -> ObjectLock | None:
     """Return the lock in the headers of a write, None without one; raise ``S3Error``."""
-    mode, until, hold = (headers.get(name) for name in (MODE_HEADER, UNTIL_HEADER, HOLD_HEADER))
+    mode, until, hold = headers.get(MODE_HEADER), headers.get(UNTIL_HEADER), headers.get(HOLD_HEADER)
     if mode is until is hold is None:
         return None
     if (mode is None) != (until is None):

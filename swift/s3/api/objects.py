@@ -101,7 +101,7 @@ def put_object(call: Call) -> Response:
     if response.is_success:
         response_headers.update(write_response_headers(response), **upload_checksum_headers(upload))
         size = upload.body.received if size is None else size
-        response_headers.update(expiration_headers(call, size, stored, modified_s=time.time()))
+        response_headers.update(expiration_headers(call, stored, size=size, modified_s=time.time()))
         enqueue_event(call, "s3:ObjectCreated:Put", call.key, size=size, **etag_and_version(response_headers))
         return Response(200, response_headers)
     upload.raise_body_error()
@@ -141,7 +141,7 @@ def read_object(call: Call) -> Response:
         headers[SSE_HEADER] = AES256
     if call.headers.get("x-amz-checksum-mode", "").upper() == "ENABLED":
         headers.update(_response_checksum_headers(call, response))
-    for name, value in expiration_headers(call, _object_size(swift_headers), swift_headers).items():
+    for name, value in expiration_headers(call, swift_headers).items():
         headers.setdefault(name, value)
     if params:
         apply_response_overrides(headers, params)
@@ -175,12 +175,6 @@ def _response_checksum_headers(call: Call, response: Response) -> HeaderMap:
     if not sums or number is None or response.status != 206 or "x-parts-count" not in response.headers:
         return {}
     return part_checksum_headers(call, int(number), sums["x-amz-checksum-type"])
-
-
-def _object_size(headers: HeaderMap) -> int:
-    """Return the size of a response's object, also of a partial response."""
-    text = headers.get("content-range", "").rpartition("/")[2] or headers.get("content-length", "")
-    return int(text) if is_digits(text) else 0
 
 
 def _apply_range_to_head(call: Call, response: Response) -> None:

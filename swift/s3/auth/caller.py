@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from swift.gateway.subrequest import drained
 from swift.http import environkeys
 from swift.http.request import Request
@@ -66,7 +64,8 @@ def identify_caller(session: Session, known_accounts: KnownAccounts) -> Session:
     key = session.claim.access_key
     if not key:
         return session
-    sub = replace(session, path_account="").subrequest("OPTIONS")
+    asking = session._replace(path_account="") if session.path_account else session
+    sub = asking.subrequest("OPTIONS")
     sub.headers.pop("origin", None)
     for name in (environkeys.AUTHORIZE_OVERRIDE, environkeys.REMOTE_USER):
         sub.env.pop(name, None)
@@ -81,7 +80,7 @@ def identify_caller(session: Session, known_accounts: KnownAccounts) -> Session:
     known_accounts.learn(session.request, key, account)
     _note_caller(session.request, sub, key, account)
     environ = {name: env[name] for name in _IDENTITY_KEYS if name in env}
-    return replace(session, identity=CallerIdentity(account, env.get(environkeys.AUTHORIZE), environ))
+    return session.with_identity(CallerIdentity(account, env.get(environkeys.AUTHORIZE), environ))
 
 
 def _note_caller(request: Request, sub: Request, key: str, account: str) -> None:

@@ -33,7 +33,7 @@ def claim_from_request(request: Request, host_bucket: str, settings: S3Settings,
     """
     value = request.headers.get("authorization")
     params = request.params
-    if value is not None and (_is_v4_presigned(params) or "AWSAccessKeyId" in params):
+    if value is not None and params and (_is_v4_presigned(params) or "AWSAccessKeyId" in params):
         raise S3Error("InvalidArgument", "Only one auth mechanism allowed", reason="two_mechanisms")
     if value is None:
         if _is_v4_presigned(params):

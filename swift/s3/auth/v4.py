@@ -124,6 +124,16 @@ def _presigned_content_sha256(request: Request, signed: Sequence[str]) -> str:
 
 def _parse_authorization(text: str) -> dict[str, str]:
     """Return ``Credential=…, SignedHeaders=…, Signature=…`` as a dictionary; raise ``S3Error``."""
+    # All but the signature at the end is the same for many requests.
+    start, _, end = text.rpartition(",")
+    fields = {**_parse_known_fields(start), **_parse_fields(end)}
+    for name in ("Credential", "SignedHeaders", "Signature"):
+        if not fields.get(name):
+            raise _HEADER_ERRORS.make(f"missing {name}.", reason="invalid_header_auth")
+    return fields
+
+
+def _parse_fields(text: str) -> dict[str, str]:
     fields = {}
     for item in text.split(","):
         name, equals, value = item.strip().partition("=")
@@ -133,10 +143,10 @@ def _parse_authorization(text: str) -> dict[str, str]:
             raise _HEADER_ERRORS.make(
                 f'the component "{item.strip()}" has no value.', reason="invalid_header_auth"
             )
-    for name in ("Credential", "SignedHeaders", "Signature"):
-        if not fields.get(name):
-            raise _HEADER_ERRORS.make(f"missing {name}.", reason="invalid_header_auth")
     return fields
+
+
+_parse_known_fields = lru_cache(maxsize=256)(_parse_fields)
 
 
 class CredentialErrors(NamedTuple):
@@ -207,9 +217,7 @@ def _validate_expiry(text: str, seconds: int, now: float, settings: S3Settings) 
 def _validate_signed_headers(headers: Mapping[str, str], signed: Sequence[str]) -> None:
     """Raise ``S3Error`` for unsigned headers that must be signed: the host and all that S3 interprets."""
     missing = [
-        name
-        for name in headers
-        if name.startswith("x-amz-") and name not in signed and name not in _MAY_BE_UNSIGNED
+        name for name in headers.keys() - signed if name.startswith("x-amz-") and name not in _MAY_BE_UNSIGNED
     ]
     if "host" not in signed:
         missing.append("host")

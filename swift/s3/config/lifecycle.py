@@ -9,6 +9,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 from uuid import uuid4
 
+from swift.base.digits import is_digits
 from swift.base.documents import JsonObject
 from swift.base.timestamp import InvalidTimestamp, Timestamp, http_date
 from swift.http import fields
@@ -342,12 +343,12 @@ def _decode_rule(item: JsonObject) -> LifecycleRule:
 
 
 def expiration_headers(
-    call: Call, size: int, stored: HeaderMap, *, modified_s: float | None = None
+    call: Call, stored: HeaderMap, *, size: int | None = None, modified_s: float | None = None
 ) -> HeaderMap:
     """Return the header for a current version that was read or written; none if no rule expires it.
 
-    ``stored`` has its tags, and its time unless ``modified_s`` is given. The bucket's information is
-    cached, so this needs no request.
+    ``stored`` has its tags, and its size and time unless they are given. The bucket's information is cached,
+    so this needs no request.
     """
     sysmeta = call.session.bucket_info(call.bucket).sysmeta
     if not codec.LIFECYCLE.read_packed(sysmeta) or "versionId" in call.params:
@@ -367,11 +368,18 @@ def expiration_headers(
     day_s = call.settings.lifecycle_debug_interval
     if day_s:
         rules = tuple(replace(rule, day_s=day_s) for rule in rules)
+    size = _object_size(stored) if size is None else size
     found = find_expiry(rules, call.key, size, modified_s, tags)
     if found is None:
         return {}
     rule = wire_value(quote(found.rule, safe=""))
     return {"x-amz-expiration": f'expiry-date="{http_date(found.at_s)}", rule-id="{rule}"'}
+
+
+def _object_size(headers: HeaderMap) -> int:
+    """Return the size of a response's object, also of a partial response."""
+    text = headers.get("content-range", "").rpartition("/")[2] or headers.get("content-length", "")
+    return int(text) if is_digits(text) else 0
 
 
 # --- the configuration that is put --------------------------------------------------------------------

@@ -185,11 +185,12 @@ class DeclaredChecksum:
 
 def parse_checksum_trailer(headers: Mapping[str, str]) -> str:
     """Return the checksum header that ``x-amz-trailer`` announces, empty for none; raise ``S3Error``."""
-    names = [name.strip() for name in headers.get("x-amz-trailer", "").split(",")]
+    text = headers.get("x-amz-trailer", "")
+    if not text.strip():
+        return ""
+    names = [name.strip() for name in text.split(",")]
     if len(names) > 1 and not names[-1]:
         names.pop()
-    if names == [""] and "," not in headers.get("x-amz-trailer", ""):
-        return ""
     if any(name not in _ALGORITHM_OF_HEADER for name in names):
         raise invalid_request("The value specified in the x-amz-trailer header is not supported")
     if len(names) > 1:
@@ -199,15 +200,12 @@ def parse_checksum_trailer(headers: Mapping[str, str]) -> str:
 
 def parse_declared_checksum(headers: Mapping[str, str], *, of_body: bool = True) -> DeclaredChecksum | None:
     """Return the checksum that an upload's headers declare, None for none; raise ``S3Error``."""
-    given = [
-        name for name in headers if name.startswith(CHECKSUM_HEADER_PREFIX) and name in _ALGORITHM_OF_HEADER
-    ]
+    names = [name for name in headers if name.startswith(CHECKSUM_HEADER_PREFIX)]
+    given = [name for name in names if name in _ALGORITHM_OF_HEADER]
     unknown = [
-        n
-        for n in headers
-        if n.startswith(CHECKSUM_HEADER_PREFIX)
-        and n not in _ALGORITHM_OF_HEADER
-        and not n.endswith(("-type", "-algorithm"))
+        name
+        for name in names
+        if name not in _ALGORITHM_OF_HEADER and not name.endswith(("-type", "-algorithm"))
     ]
     trailer = parse_checksum_trailer(headers) if of_body else ""
     if unknown:

@@ -90,22 +90,32 @@ class ChunkedPayload(WrappedRequestBody):
         """Return decoded bytes; raise ``RejectedBody``."""
         if size < 0:
             return b"".join(iter(lambda: self.read(_READ_BYTES), b""))
-        if self._is_finished or not size:
-            return b""
-        if not self._chunk_left:
-            self._begin_chunk()
-            if self._is_finished:
-                return b""
-        data = self._read_some(min(size, self._chunk_left))
-        self._chunk_left -= len(data)
-        self._received += len(data)
-        if self._is_signed:
-            self._chunk_sha256.update(data)
-        if not self._chunk_left:
-            self._end_chunk()
-            if self._received == self._decoded_length:
+        # Of an empty body the end is read too.
+        buffer = bytearray(min(size, max(1, self._decoded_length - self._received)))
+        return bytes(buffer[: self.read_into(memoryview(buffer))])
+
+    def read_into(self, view: memoryview) -> int:
+        """Fill a buffer with decoded bytes, of several chunks if the sender has sent them.
+
+        Raise ``RejectedBody``.
+        """
+        filled = 0
+        while not self._is_finished and filled < len(view) and (self._buffer or not filled):
+            if not self._chunk_left:
                 self._begin_chunk()
-        return data
+                continue
+            piece = view[filled : filled + self._chunk_left]
+            piece = piece[: self._read_some(piece)]
+            filled += len(piece)
+            self._chunk_left -= len(piece)
+            self._received += len(piece)
+            if self._is_signed:
+                self._chunk_sha256.update(piece)
+            if not self._chunk_left:
+                self._end_chunk()
+                if self._received == self._decoded_length:
+                    self._begin_chunk()
+        return filled
 
     # chunks
 
@@ -192,15 +202,16 @@ class ChunkedPayload(WrappedRequestBody):
 
     # bytes
 
-    def _read_some(self, size: int) -> bytes:
-        """Return at least one and at most ``size`` bytes."""
+    def _read_some(self, view: memoryview) -> int:
+        """Fill a buffer with at least one byte; return how many."""
         if self._buffer:
-            data, self._buffer = self._buffer[:size], self._buffer[size:]
-            return data
-        data = self._source.read(size)
-        if not data:
+            size = min(len(view), len(self._buffer))
+            view[:size], self._buffer = self._buffer[:size], self._buffer[size:]
+            return size
+        size = self._source.read_into(view)
+        if not size:
             raise _incomplete_body(_TERMINATED_TEXT)
-        return data
+        return size
 
     def _read_line(self, limit: int, *, may_end: bool = False) -> bytes:
         """Return the next line without its end; empty at the end of the body if ``may_end``."""

@@ -108,9 +108,9 @@ _ASYMMETRIC_STREAMS = frozenset(
 )
 _is_sha256 = re.compile(r"[0-9a-f]{64}", re.ASCII | re.IGNORECASE).fullmatch
 
-#: (secret, date, region) → the key of that day.
-_signing_keys: dict[tuple[str, str, str], bytes] = {}
-_SIGNING_KEYS_MAX = 1024
+#: (secret, date, region) → an HMAC with the key of that day, to be copied.
+_signers: dict[tuple[str, str, str], hmac.HMAC] = {}
+_SIGNERS_MAX = 1024
 
 
 class Claim:
@@ -223,19 +223,18 @@ class ClaimV4(Claim):
         return f"{self.date}/{self.region}/s3/aws4_request"
 
     def _sign(self, secret: str, text: bytes) -> str:
-        return hmac.digest(self._signing_key(secret), text, sha256).hex()
-
-    def _signing_key(self, secret: str) -> bytes:
         name = secret, self.date, self.region
-        key = _signing_keys.get(name)
-        if key is None:
+        signer = _signers.get(name)
+        if signer is None:
             key = ("AWS4" + secret).encode("utf-8")
             for word in (self.date, self.region, "s3", "aws4_request"):
                 key = hmac.digest(key, word.encode("utf-8"), sha256)
-            if len(_signing_keys) >= _SIGNING_KEYS_MAX:
-                _signing_keys.clear()
-            _signing_keys[name] = key
-        return key
+            if len(_signers) >= _SIGNERS_MAX:
+                _signers.clear()
+            signer = _signers[name] = hmac.new(key, digestmod=sha256)
+        running = signer.copy()
+        running.update(text)
+        return running.hexdigest()
 
     @property
     def error_details(self) -> Mapping[str, object]:
@@ -252,7 +251,7 @@ class ClaimV4(Claim):
         if secret is None:
             return None
         text = f"{kind}\n{self.stamp}\n{self.scope}\n{previous}\n{digests}"
-        return hmac.digest(self._signing_key(secret), text.encode("latin-1", "replace"), sha256).hex()
+        return self._sign(secret, text.encode("latin-1", "replace"))
 
     def condition_values(self, now: float) -> Mapping[str, str]:
         """Return the signature's values, with its version and age."""
@@ -271,7 +270,7 @@ def validate_content_sha256(value: str, *, may_be_any: bool = False) -> str:
 
     With ``may_be_any`` another text is kept, for version 2 and presigned URLs: no body has that hash.
     """
-    if _is_sha256(value) or value == UNSIGNED_PAYLOAD or value in _STREAMS:
+    if value == UNSIGNED_PAYLOAD or value in _STREAMS or _is_sha256(value):
         return value
     if may_be_any and value and not value.startswith(STREAMING_PREFIX):
         return value

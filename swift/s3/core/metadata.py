@@ -11,6 +11,7 @@ from email.header import Header
 from swift.base.documents import JsonObject
 from swift.base.errors import ConfigError
 from swift.base.etag import EtagList
+from swift.base.memo import Memo
 from swift.base.timestamp import InvalidTimestamp, Timestamp, http_date
 from swift.http import fields
 from swift.http.conditional import parse_http_date
@@ -231,14 +232,18 @@ def fails_if_match(requested: HeaderMap, headers: HeaderMap) -> bool:
 
 def fails_if_unmodified_since(requested: HeaderMap, headers: HeaderMap) -> bool:
     """Return True if an object is newer than If-Unmodified-Since, evaluated before If-None-Match."""
-    limit_s = parse_http_date(requested.get("if-unmodified-since", ""))
+    if "if-unmodified-since" not in requested:
+        return False
+    limit_s = parse_http_date(requested["if-unmodified-since"])
     modified_s = modified_second(headers)
     return limit_s is not None and modified_s is not None and modified_s > limit_s
 
 
 def fails_if_modified_since(requested: HeaderMap, headers: HeaderMap) -> bool:
     """Return True if an object is not newer than If-Modified-Since."""
-    limit_s = parse_http_date(requested.get("if-modified-since", ""))
+    if "if-modified-since" not in requested:
+        return False
+    limit_s = parse_http_date(requested["if-modified-since"])
     modified_s = modified_second(headers)
     return limit_s is not None and modified_s is not None and modified_s <= limit_s
 
@@ -339,22 +344,11 @@ def to_s3_headers(headers: HeaderMap) -> HeaderMap:
     """Return the headers of a response about an object as S3's."""
     found: HeaderMap = {}
     for name, value in headers.items():
-        if name in _RESPONSE_HEADERS or name.startswith("access-control-"):
+        s3_name = _S3_NAMES[name]
+        if s3_name == name:
             found[name] = value
-        elif name.startswith(_SWIFT_META_PREFIX):
-            found[_S3_META_PREFIX + name[len(_SWIFT_META_PREFIX) :].replace("=5f", "_")] = _encode_printable(
-                value
-            )
-        elif name == "x-object-version-id":
-            found["x-amz-version-id"] = s3_version_id(headers)
-        elif name == "x-parts-count" and is_multipart(headers):
-            found["x-amz-mp-parts-count"] = value
-        elif name == fields.SYSMETA_S3_REDIRECT:
-            found[REDIRECT_HEADER] = value
-        elif name == fields.BACKEND_CRYPTO_CIPHER:
-            found["x-amz-server-side-encryption"] = "AES256"
-        elif name == fields.TRANSIENT_S3_TAGGING and value:
-            found["x-amz-tagging-count"] = str(len(decode_tags(value)))
+        elif s3_name and (text := _to_s3_value(name, value, headers)) is not None:
+            found[s3_name] = text
     if "etag" in headers:
         found["etag"] = object_etag(headers)
     modified_s = modified_second(headers)
@@ -366,6 +360,40 @@ def to_s3_headers(headers: HeaderMap) -> HeaderMap:
     if headers.get("content-type", "").startswith("application/x-deleted;"):
         found["x-amz-delete-marker"] = "true"
     return found
+
+
+def _to_s3_name(name: str) -> str:
+    """Return the name of a header in responses of S3; empty for one that they do not have."""
+    if name in _RESPONSE_HEADERS or name.startswith("access-control-"):
+        return name
+    if name.startswith(_SWIFT_META_PREFIX):
+        return _S3_META_PREFIX + name[len(_SWIFT_META_PREFIX) :].replace("=5f", "_")
+    return _TRANSLATED_HEADERS.get(name, "")
+
+
+_TRANSLATED_HEADERS = {
+    "x-object-version-id": "x-amz-version-id",
+    "x-parts-count": "x-amz-mp-parts-count",
+    fields.SYSMETA_S3_REDIRECT: REDIRECT_HEADER,
+    fields.BACKEND_CRYPTO_CIPHER: "x-amz-server-side-encryption",
+    fields.TRANSIENT_S3_TAGGING: "x-amz-tagging-count",
+}
+_S3_NAMES = Memo(_to_s3_name, 1024)
+
+
+def _to_s3_value(name: str, value: str, headers: HeaderMap) -> str | None:
+    """Return the value of a header whose name differs in S3; None if the response does not have it."""
+    if name.startswith(_SWIFT_META_PREFIX):
+        return _encode_printable(value)
+    if name == "x-object-version-id":
+        return s3_version_id(headers)
+    if name == "x-parts-count":
+        return value if is_multipart(headers) else None
+    if name == fields.BACKEND_CRYPTO_CIPHER:
+        return "AES256"
+    if name == fields.TRANSIENT_S3_TAGGING:
+        return str(len(decode_tags(value))) if value else None
+    return value
 
 
 def _encode_printable(value: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 from swift.base.documents import JsonObject
@@ -50,8 +51,12 @@ def own_parts(bucket: str, manifest: Iterable[JsonObject]) -> list[tuple[str, st
 
 def is_bucket_name(name: str, *, dns: bool) -> bool:
     """Return True if the name is a valid bucket name."""
-    length_max = DNS_NAME_MAX if dns else LOOSE_NAME_MAX
-    if not NAME_MIN <= len(name) <= length_max or (_is_dns_name if dns else _is_loose_name)(name) is None:
+    return NAME_MIN <= len(name) <= (DNS_NAME_MAX if dns else LOOSE_NAME_MAX) and _has_bucket_form(name, dns)
+
+
+@lru_cache(maxsize=4096)
+def _has_bucket_form(name: str, dns: bool) -> bool:
+    if (_is_dns_name if dns else _is_loose_name)(name) is None:
         return False
     return not any(word in name for word in _FORBIDDEN_SEQUENCES) and _is_ip_address(name) is None
 

@@ -73,10 +73,11 @@ class VerifiedBody(WrappedRequestBody):
 
     def read(self, size: int = -1) -> bytes:
         """Return bytes and add them to the digests; raise ``RejectedBody``."""
-        if size < 0:
-            return b"".join(iter(lambda: self.read(_READ_BYTES), b""))
         data = self._source.read(size)
         self._update(data)
+        if size < 0 and data:
+            # The end of a body of unknown length.
+            self._update(b"")
         return data
 
     def read_into(self, view: memoryview) -> int:

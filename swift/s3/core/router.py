@@ -225,13 +225,12 @@ def route(
     method: str, bucket: str, key: str, params: Mapping[str, str], headers: Mapping[str, str]
 ) -> Endpoint:
     """Return the endpoint of a request; raise ``S3Error`` NotImplemented or MethodNotAllowed."""
-    level = path_level(bucket, key)
     if not params and method in ("GET", "HEAD", "DELETE"):
         # The most frequent requests.
-        plain = _PLAIN_OPERATIONS.get((method, level))
+        plain = _PLAIN_OPERATIONS.get((method, bool(bucket), bool(key)))
         if plain is not None:
             return Endpoint(plain, bucket, key)
-    operation = _find_operation(method, level, params, headers)
+    operation = _find_operation(method, path_level(bucket, key), params, headers)
     for name, value in params.items():
         if not value and method not in ("GET", "HEAD") and not _is_known_param(name, operation):
             raise _not_implemented(name)
@@ -239,7 +238,9 @@ def route(
 
 
 _PLAIN_OPERATIONS = {
-    (method, level): next(o for o in found if not o.selectors and not o.header)
+    (method, level is not _SERVICE, level is _OBJECT): next(
+        o for o in found if not o.selectors and not o.header
+    )
     for (method, level), found in _operations_of_path.items()
     if method in ("GET", "HEAD", "DELETE")
 }

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Unpack
+from typing import NamedTuple, Unpack
 
 from swift.base.documents import JsonObject
 from swift.base.entity import RESERVED, Entity, EntityPath
@@ -53,26 +52,24 @@ class AclScope(Enum):
     OWN = "own"
 
 
-@dataclass(frozen=True, slots=True)
-class CallerIdentity:
+class CallerIdentity(NamedTuple):
     """The caller of a request as the authentication filter reported it."""
 
     #: The caller's own account; empty for anonymous callers.
-    account: str = ""
+    account: str
     #: The filter's authorization callback; None for anonymous callers.
-    authorize: AuthorizeCallback | None = None
+    authorize: AuthorizeCallback | None
     #: Entries for the environment of requests that its callback authorizes.
-    environ: Mapping[str, object] = field(default_factory=dict)
+    environ: Mapping[str, object]
 
 
 #: The caller of a request without a signature, or with one that is not validated yet.
-ANONYMOUS = CallerIdentity()
+ANONYMOUS = CallerIdentity("", None, {})
 #: In the query of a request for an object from before versioning.
 _NULL_VERSION = "version-id=null"
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(NamedTuple):
     """Requests to one account on behalf of one S3 request, with the rights of its caller.
 
     The account is the caller's own, or the one that the request names. Sessions are immutable: other rights
@@ -134,9 +131,15 @@ class Session:
         """The caller's access key, which documents name as owner."""
         return self.claim.access_key
 
+    def with_identity(self, identity: CallerIdentity) -> Session:
+        """Return the session of an identified caller."""
+        return Session(*self[:5], identity, *self[6:])
+
     def with_acl_scope(self, acl_scope: AclScope, *, trusted_bucket: str = "") -> Session:
         """Return the session with other rights."""
-        return replace(self, acl_scope=acl_scope, trusted_bucket=trusted_bucket)
+        if acl_scope is self.acl_scope and trusted_bucket == self.trusted_bucket:
+            return self
+        return self._replace(acl_scope=acl_scope, trusted_bucket=trusted_bucket)
 
     def is_trusted_in(self, container: str) -> bool:
         """Return True if S3 policies or ACLs allowed the request in the bucket of a container."""
@@ -150,8 +153,8 @@ class Session:
         """Return a request for the account, or for a container or object of it."""
         body = content.get("body", b"")
         sub = make_subrequest(self.request, method, "/v1", source=SWIFT_SOURCE, **content)
-        account, *rest = filter(None, (self.account or self.claim.access_key, bucket, key))
-        sub.set_entity(Entity("v1", EntityPath(account, *rest)))
+        path = EntityPath(self.account or self.claim.access_key, bucket or None, key or None)
+        sub.set_entity(Entity("v1", path))
         sub.remote_addr = self.request.remote_addr
         if isinstance(body, bytes) and method in ("PUT", "POST"):
             sub.headers["content-length"] = str(len(body))

@@ -193,6 +193,11 @@ def escape(text: str) -> str:
     return _replace_special_characters(_character_reference, text) if _has_special_characters(text) else text
 
 
+def escape_all(texts: Sequence[str]) -> Sequence[str]:
+    """Return texts escaped like ``escape``; most lists have nothing to escape."""
+    return [escape(text) for text in texts] if _has_special_characters("".join(texts)) else texts
+
+
 def render(schema: Element, value: Value, *, namespace: bool = True, declaration: bool = True) -> bytes:
     """Return the XML document of a value; children in the order of the schema, absent ones left out."""
     pieces: list[str] = []

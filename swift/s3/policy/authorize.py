@@ -91,7 +91,8 @@ def _authorize_by_rules(call: Call) -> Call:
     _require_payer(call, rules)
     _validate_acl_headers(call.headers, rules)
     session = session.with_acl_scope(_acl_scope_of_rules(rules))
-    call = replace(call, session=session)
+    if session is not call.session:
+        call = replace(call, session=session)
     if name in _PER_KEY_OPERATIONS:
         return call
     actions = actions_of(name, call.params, call.headers)

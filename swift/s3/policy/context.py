@@ -50,15 +50,16 @@ def parse_bucket_rules(sysmeta: Mapping[str, str], bucket: str) -> BucketRules |
     """Return the rules in a bucket's system metadata, None without any; raise ``S3Error``."""
     if not any(map(sysmeta.get, _RULE_KEYS)):
         return None
-    document = codec.POLICY.decode(sysmeta)
-    policy, public = _parse_policy(document, bucket) if document else (None, False)
+    packed = codec.POLICY.read_packed(sysmeta)
+    policy, public = _parse_policy(packed, bucket) if packed else (None, False)
     blocks = frozenset(sysmeta.get(BLOCK_KEY, "").split(",")) & frozenset(PUBLIC_ACCESS_BLOCKS)
     pays = sysmeta.get(PAYER_KEY) == REQUESTER_PAYS
     return BucketRules(policy, public, blocks, sysmeta.get(OWNERSHIP_KEY) or OBJECT_WRITER, pays)
 
 
 @lru_cache(maxsize=256)
-def _parse_policy(document: bytes, bucket: str) -> tuple[BucketPolicy, bool]:
+def _parse_policy(packed: str, bucket: str) -> tuple[BucketPolicy, bool]:
+    document = codec.POLICY.unpack(packed)
     try:
         policy = parse_policy(document, bucket)
     except InvalidPolicy:

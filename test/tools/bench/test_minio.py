@@ -13,7 +13,9 @@ import pytest
 
 from swift.aio.plan import new_plan
 from swift.base.errors import ConfigError
+from tools.bench.contestants import Contestant, our_program
 from tools.bench.minio import MinioContestant, minio_contestant
+from tools.bench.s3side import OurS3
 from tools.bench.wrk import Load
 
 
@@ -94,3 +96,14 @@ def test_a_contestant_begins_with_nothing_of_an_earlier_one(tmp_path):
     (tmp_path / "minio/old").mkdir(parents=True)
     made = minio_contestant(tmp_path, Path("minio"), {})
     assert made.name == "minio" and not (tmp_path / "minio/old").exists()
+
+
+def test_a_load_of_one_path_is_signed(minio):
+    load = minio.bounded(Load("GET", "/v1/AUTH_test/c/0", 1, 1.0, order="fixed"))
+    assert dict(load.headers)["authorization"].startswith("AWS4-HMAC-SHA256 Credential=benchuser/")
+    assert not minio.bounded(Load("GET", "/v1/AUTH_test/c/", 1, 1.0)).headers
+
+
+def test_buckets_of_our_own_stand_beside_the_containers(minio):
+    ours = OurS3(Contestant("ours", minio.plan, our_program))
+    assert ours.bounded(Load("PUT", "/v1/AUTH_test/c/w", 1, 1.0)).base == "/c-s3/w"

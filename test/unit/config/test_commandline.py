@@ -12,7 +12,9 @@ from swift import DISTRIBUTION, __version__
 from swift.cli import ring_builder
 from swift.config.commandline import CommandLine, ProgressLine
 from swift.entry import commands
+from swift.platform.nativedisk import native_module
 
+SERVERS = [f"swift-{kind}-server" for kind in ("account", "container", "object", "proxy")]
 BY_HAND = ("swift-ring-builder", "swift-ring-builder-safe")
 #: A process of its own: commands of the servers patch the standard library for the event loop.
 SCRIPT = """
@@ -39,7 +41,8 @@ def said():
 
 @pytest.mark.parametrize("command", sorted(set(commands()) - set(BY_HAND)))
 def test_a_command_says_its_version(said, command):
-    assert said[command] == f"{command} ({DISTRIBUTION} {__version__})\n"
+    more = f", {'with' if native_module() else 'without'} native disk calls" if command in SERVERS else ""
+    assert said[command] == f"{command} ({DISTRIBUTION} {__version__}{more})\n"
 
 
 def test_examples_of_help_have_one_line_each(said):

@@ -49,7 +49,7 @@ class Recorder(Disk):
         return copy
 
     def sync_filesystem(self, fd):
-        self.filesystems.append(self.copies[fd])
+        self.filesystems.append(self.copies.get(fd, fd))
         self.on_sync()
         if self.failure is not None:
             raise self.failure

@@ -13,10 +13,10 @@ from swift.store.metadata import (
     AttributesTooLarge,
     AttributesUnsupported,
     check_is_missing,
+    pieces_of,
     read_attribute,
     read_rest,
     write_attribute,
-    write_pieces,
 )
 from test.support.disks import CrampedDisk
 
@@ -50,14 +50,14 @@ class NoAttributes(Disk):
 def test_pieces_come_back_whole(size):
     disk = Attributes()
     value = bytes(i % 251 for i in range(size))
-    write_pieces(disk, "f", "user.a", value)
+    disk.values.update(pieces_of("user.a", value))
     assert read_rest(disk, "f", "user.a", read_attribute(disk, "f", "user.a")) == value
     assert set(disk.values) == {"user.a", *(f"user.a{i}" for i in range(1, -(-size // PIECE_BYTES)))}
 
 
 def test_an_attribute_that_is_there_but_cannot_be_read_is_not_missing():
     disk = Attributes()
-    write_pieces(disk, "f", "user.a", bytes(PIECE_BYTES + 1))
+    disk.values.update(pieces_of("user.a", bytes(PIECE_BYTES + 1)))
 
     class Medium(Attributes):
         def getxattr(self, file, name):

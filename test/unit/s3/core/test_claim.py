@@ -121,10 +121,10 @@ def test_a_request_without_a_signature_is_nobodys():
     assert anonymous_claim().access_key == ""
 
 
-def test_keys_of_days_are_bounded():
-    for number in range(claim._SIGNING_KEYS_MAX + 2):
+def test_signers_of_days_are_bounded():
+    for number in range(claim._SIGNERS_MAX + 2):
         claim_v4(region=f"region-{number}").verify(SECRET)
-    assert len(claim._signing_keys) <= claim._SIGNING_KEYS_MAX
+    assert len(claim._signers) <= claim._SIGNERS_MAX
 
 
 @pytest.mark.parametrize("key", ["", "a/b", "a\nb", "a\x00", "\ud800"])
