@@ -108,6 +108,8 @@ class Freshness:
 
 
 T = TypeVar("T")
+#: Rows of the main table.
+_Rows = list[Any]
 
 #: Attempts of an operation while other processes replace the file.
 ATTEMPTS = 3
@@ -392,7 +394,7 @@ class Broker:
             self.freshness.lost()
             raise DatabaseMissing(self.place.file(), "is not there")
 
-    def _append_to_kept(self, rows: list[Any]) -> bool:
+    def _append_to_kept(self, rows: _Rows) -> bool:
         """Add a batch through the open files; return False unless they are those of the directory."""
         kept = self._kept
         if kept is None:
@@ -414,7 +416,7 @@ class Broker:
         if kept is not None:
             kept.close()
 
-    def _append(self, rows: list[Any]) -> None:
+    def _append(self, rows: _Rows) -> None:
         """Add a batch to the pending file, which must not outlive the database."""
         disk = self.engine.disk
         found = self._watch.databases()
@@ -427,7 +429,7 @@ class Broker:
             with suppress(OSError):
                 self._kept = pending.KeptFiles(disk, self.place, found)
 
-    def _append_by(self, append: Callable[[bytes], int], rows: list[Any]) -> None:
+    def _append_by(self, append: Callable[[bytes], int], rows: _Rows) -> None:
         width = self.dialect.pending_fields
         data = b"".join(pending.encode(row[:width]) for row in rows)
         start = append(data)
