@@ -396,20 +396,24 @@ class Broker:
 
     def _append_to_kept(self, rows: _Rows) -> bool:
         """Add a batch through the open files; return False unless they are those of the directory."""
-        kept = self._kept
+        # Only this call has them meanwhile: the broker may be closed under a commit that was abandoned.
+        kept, self._kept = self._kept, None
         if kept is None:
             return False
         try:
             with kept.locked(self._call_wait_s):
-                if self._watch.databases() is kept.names:
+                is_current = self._watch.databases() is kept.names
+                if is_current:
                     self.freshness.saw(kept.names)
                     self._append_by(kept.append, rows)
-                    return True
         except BaseException:
-            self._close_kept()
+            kept.close()
             raise
-        self._close_kept()
-        return False
+        if is_current:
+            self._kept = kept
+        else:
+            kept.close()
+        return is_current
 
     def _close_kept(self) -> None:
         kept, self._kept = self._kept, None

@@ -263,6 +263,31 @@ def test_a_batch_that_could_not_be_synced_is_cut_off_and_its_files_are_given_up(
     assert names(room.broker()) == ["a", "b", "c", "d", "e"]
 
 
+def test_a_broker_that_is_closed_under_an_abandoned_commit_gives_its_descriptors_to_no_other_file(
+    room, row, tmp_path, monkeypatch
+):
+    broker, other = kept_open(room, row), tmp_path / "other"
+    fstat = broker.engine.disk.fstat
+
+    def close_meanwhile(fd):
+        monkeypatch.setattr(broker.engine.disk, "fstat", fstat)
+        broker.close()
+        # New files get the numbers that are free.
+        other.write_bytes(b"")
+        fds = [os.open(other, os.O_WRONLY) for _ in range(9)]
+        status = fstat(fd)
+        held.extend(fds)
+        return status
+
+    held = []
+    monkeypatch.setattr(broker.engine.disk, "fstat", close_meanwhile)
+    broker._commit([row("e")])
+    for fd in held:
+        os.close(fd)
+    assert other.read_bytes() == b""
+    assert names(room.broker()) == ["a", "b", "c", "d", "e"]
+
+
 def test_a_lock_that_another_process_holds_is_waited_for(room, row):
     broker = kept_open(room, row)
     with files.locked(broker.engine.disk, room.place), pytest.raises(LockTimeout):
