@@ -145,10 +145,13 @@ class NodeSorter:
         self._shuffle = (rng or random).shuffle
 
     def __call__(self, nodes: Sequence[Node]) -> list[Node]:
-        is_own, own, others = self._is_own, [], list(nodes)
+        own: list[Node] = []
+        is_own, others = self._is_own, list(nodes)
         if is_own is not None:
-            own = [node for node in nodes if is_own(node)]
-            others = [node for node in nodes if not is_own(node)]
+            others = []
+            for node in nodes:
+                # Asked once: the second answer may differ, and the node would be in no list.
+                (own if is_own(node) else others).append(node)
         self._shuffle(others)
         ordered = own + others
         if self._streams:

@@ -309,6 +309,12 @@ def test_nodes_of_this_machine_come_first_in_the_order_of_the_ring_and_the_other
     assert orders == {(4, 3, 1, 2), (4, 3, 2, 1)}
 
 
+def test_no_node_is_lost_when_the_addresses_of_this_machine_change_meanwhile():
+    answers = iter([False, True] * 3)
+    sort = NodeSorter(is_own=lambda _node: next(answers))
+    assert sorted(ids(sort(nodes(1, 2, 3)))) == [1, 2, 3]
+
+
 def test_timings_put_the_fast_and_the_unknown_first_and_expire(clock):
     timings = ConnectTimings(clock, expiry_s=300)
     timings.record(node(1), 0.5)
