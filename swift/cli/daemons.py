@@ -54,15 +54,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         chosen = list(map(_parse_word, args.words)) or list(_configured(args.swift_dir, args.without))
         if not chosen:
-            raise ConfigError(f"no file in {args.swift_dir} has the section of a daemon")
+            other = "another" if args.without else "a"
+            raise ConfigError(f"no file in {args.swift_dir} has the section of {other} daemon")
         prepared = [_prepare(name, path, verbose=args.verbose) for name, path in chosen]
+        user = _user_of(prepared)
         if args.test_config:
             print("\n".join(f"{name} {path}" for name, path in chosen))
             return 0
         # One process has one priority: the one that serves requests least.
         set_priority(max((item.priority for item in prepared), key=lambda priority: priority.nice_priority))
-        for user in {item.user for item in prepared}:
-            drop_privileges(user)
+        drop_privileges(user)
     except (SwiftError, OSError) as error:
         print(f"{COMMAND}: {error}", file=sys.stderr)
         return 1
@@ -105,6 +106,17 @@ def _prepare(name: str, path: str, *, verbose: bool) -> PreparedDaemon:
             f"and here --except {name}"
         )
     return prepared
+
+
+def _user_of(prepared: Sequence[PreparedDaemon]) -> str:
+    """Return the user of all daemons; raises ``ConfigError`` unless they have the same one."""
+    users = sorted({item.user for item in prepared})
+    if len(users) > 1:
+        raise ConfigError(
+            f"the files of the daemons name several users ({', '.join(users)}): run {COMMAND} once for each, "
+            "with the daemons of that user"
+        )
+    return users[0]
 
 
 def _run_daemon(prepared: PreparedDaemon, stop: StopRequest) -> None:

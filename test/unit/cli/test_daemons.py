@@ -45,6 +45,15 @@ def test_those_run_whose_section_is_there_but_for_those_left_out(tmp_path):
     ]
 
 
+def test_daemons_of_several_users_are_refused(tmp_path):
+    etc = node(tmp_path, account=["account-reaper"], object=["object-updater"])
+    with (tmp_path / "object-server.conf").open("a") as file:
+        file.write("user = nobody\n")
+    done = run("--test-config", etc)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "name several users (nobody, swift)" in done.stderr
+
+
 def test_a_node_without_daemons_and_an_unknown_one_left_out_are_errors(tmp_path):
     etc = node(tmp_path, account=[])
     done = run(etc)
@@ -53,3 +62,5 @@ def test_a_node_without_daemons_and_an_unknown_one_left_out_are_errors(tmp_path)
         f"swift-daemons: no file in {tmp_path} has the section of a daemon\n",
     )
     assert run("--except", "object-dancer", etc).returncode == 1
+    etc = node(tmp_path, account=["account-reaper"])
+    assert "has the section of another daemon" in run("--except", "account-reaper", etc).stderr
