@@ -21,7 +21,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -69,7 +68,7 @@ static int fails(void)
         (result) = CALL(call);                       \
     while ((result) < 0 && errno == EINTR)
 
-static PyObject *stat_result, *statvfs_result;
+static PyObject *stat_result;
 
 /* Return the number of bytes written, which is less than length after an error. */
 static Py_ssize_t write_all(int fd, const char *data, Py_ssize_t length)
@@ -604,8 +603,7 @@ done:
     return result;
 }
 
-/* --- calls that wait for nothing keep the lock -------------------------------------------------------------- */
-
+/* Waits for nothing, and therefore keeps the lock. */
 static const char close_doc[] = "close(fd)\n\nClose a descriptor that was only read from.";
 
 static PyObject *native_close(PyObject *Py_UNUSED(module), PyObject *args)
@@ -615,33 +613,6 @@ static PyObject *native_close(PyObject *Py_UNUSED(module), PyObject *args)
         return NULL;
     close(fd);
     return Py_NewRef(Py_None);
-}
-
-static const char room_doc[] = "room(path) -> os.statvfs_result\n\nRaises OSError.";
-
-static PyObject *native_room(PyObject *Py_UNUSED(module), PyObject *args)
-{
-    PyObject *path, *fields, *result;
-    struct statvfs s;
-    int failed;
-    if (!PyArg_ParseTuple(args, "O&:room", PyUnicode_FSConverter, &path))
-        return NULL;
-    REPEAT(failed, statvfs(PyBytes_AsString(path), &s));
-    if (failed) {
-        PyErr_SetFromErrnoWithFilename(PyExc_OSError, PyBytes_AsString(path));
-        Py_DECREF(path);
-        return NULL;
-    }
-    Py_DECREF(path);
-    fields = Py_BuildValue("(kkKKKKKKkkk)", s.f_bsize, s.f_frsize, (unsigned long long)s.f_blocks,
-                           (unsigned long long)s.f_bfree, (unsigned long long)s.f_bavail,
-                           (unsigned long long)s.f_files, (unsigned long long)s.f_ffree,
-                           (unsigned long long)s.f_favail, s.f_flag, s.f_namemax, s.f_fsid);
-    if (fields == NULL)
-        return NULL;
-    result = PyObject_CallFunctionObjArgs(statvfs_result, fields, NULL);
-    Py_DECREF(fields);
-    return result;
 }
 
 #ifdef SWIFT_FAULTS
@@ -666,7 +637,6 @@ static PyMethodDef methods[] = {
     {"hold", native_hold, METH_VARARGS, hold_doc},
     {"look", native_look, METH_VARARGS, look_doc},
     {"publish", native_publish, METH_VARARGS, publish_doc},
-    {"room", native_room, METH_VARARGS, room_doc},
     {"sync", native_sync, METH_VARARGS, sync_doc},
 #ifdef SWIFT_FAULTS
     {"fault", native_fault, METH_VARARGS, fault_doc},
@@ -688,9 +658,8 @@ PyMODINIT_FUNC PyInit_native(void)
     if (os == NULL)
         return NULL;
     stat_result = PyObject_GetAttrString(os, "stat_result");
-    statvfs_result = PyObject_GetAttrString(os, "statvfs_result");
     Py_DECREF(os);
-    if (stat_result == NULL || statvfs_result == NULL)
+    if (stat_result == NULL)
         return NULL;
     return PyModule_Create(&definition);
 }

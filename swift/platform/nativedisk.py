@@ -23,10 +23,6 @@ class NativeDisk(Disk):
     def __init__(self, module: ModuleType):
         self._native = module
 
-    def statvfs(self, file: int | str) -> os.statvfs_result:
-        """See ``os.statvfs``."""
-        return self._native.room(file) if isinstance(file, str) else os.statvfs(file)
-
     def close_read(self, fd: int) -> None:
         """See ``Disk``."""
         self._native.close(fd)

@@ -72,7 +72,6 @@ def main(path: str, folder: str, calls: int) -> None:
             lambda: chooser.choice([-1, 999]),
             lambda: chooser.choice([(), (folder,), (folder,) * 17, value()]),
         ),
-        "room": (path_value,),
     }
     for number in range(calls):
         if number % 50 == 0:
