@@ -12,6 +12,8 @@ from collections.abc import Sequence
 
 #: A worker with more connections than another leaves a new one to it for so long, seconds.
 YIELD_S = 0.002
+#: A worker that took nothing during so many of these waits in a row hangs: no other waits for it.
+YIELDS_MAX = 50
 #: Of a worker that does not accept.
 _AWAY = -1
 _ITEM_BYTES = 4
@@ -36,7 +38,8 @@ class AcceptShare:
     def __init__(self, counts: memoryview, slot: int, peers: Sequence[int]):
         self._counts = counts
         self._slot = slot
-        self._peers = [peer for peer in peers if peer != slot]
+        #: Other worker → the number that it had at the last wait, and the waits since it has that.
+        self._waits = {peer: (_AWAY, 0) for peer in peers if peer != slot}
         self.update(0)
 
     def update(self, connections: int) -> None:
@@ -48,7 +51,13 @@ class AcceptShare:
         self._counts[self._slot] = _AWAY
 
     def is_ahead(self) -> bool:
-        """Return True if another worker that accepts has fewer connections."""
-        counts = self._counts
-        own = counts[self._slot]
-        return any(_AWAY < counts[peer] < own for peer in self._peers)
+        """Return True if a connection should be left to another worker; the caller then waits."""
+        counts, waits = self._counts, self._waits
+        own, is_ahead = counts[self._slot], False
+        for peer, (known, waited) in waits.items():
+            count = counts[peer]
+            if _AWAY < count < own:
+                waited = waited + 1 if count == known else 1
+                waits[peer] = count, waited
+                is_ahead = is_ahead or waited <= YIELDS_MAX
+        return is_ahead

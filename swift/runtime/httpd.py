@@ -99,11 +99,11 @@ class HttpServer:
         while not self._stopping:
             if not self._slots.acquire(0) and not self._acquire_slot(listener):
                 continue
+            if self._share.is_ahead():
+                green.sleep(YIELD_S)
             if self._stopping:
                 self._slots.release()
                 return
-            if self._share.is_ahead():
-                green.sleep(YIELD_S)
             try:
                 sock, peer = listener.accept()
             except BlockingIOError:

@@ -4,7 +4,7 @@ import re
 
 from swift import green
 from swift.platform import sockets
-from swift.runtime.acceptshares import AcceptShares
+from swift.runtime.acceptshares import YIELDS_MAX, AcceptShare, AcceptShares
 from swift.runtime.httpd import HttpServer
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
@@ -28,6 +28,43 @@ def test_a_worker_is_ahead_of_peers_with_fewer_connections_and_of_no_others():
     second.update(2)
     second.leave()
     assert not first.is_ahead()
+
+
+def test_a_worker_that_took_nothing_during_many_waits_is_not_waited_for_until_it_moves():
+    shares = AcceptShares(3)
+    first, hung, third = (shares.register_worker(slot, range(3)) for slot in range(3))
+    first.update(3)
+    third.update(3)
+    assert [first.is_ahead() for _ in range(YIELDS_MAX + 2)] == [True] * YIELDS_MAX + [False] * 2
+    third.update(2)
+    assert first.is_ahead()
+    third.update(3)
+    assert not first.is_ahead()
+    hung.update(1)
+    assert first.is_ahead()
+
+
+class StoppedWhileItWaits(AcceptShare):
+    """A share whose server is stopped while it leaves a connection to another worker."""
+
+    server = None
+
+    def is_ahead(self):
+        green.spawn(self.server.stop, 0.0)
+        return True
+
+
+def test_a_worker_that_is_stopped_while_it_waits_accepts_no_more():
+    shares, listener = AcceptShares(2), sockets.listen("127.0.0.1", 0, 64)
+    other = shares.register_worker(1, (0, 1))
+    share = StoppedWhileItWaits(shares._counts, 0, (0, 1))
+    share.server = HttpServer(lambda _request: None, Telemetry(silent_log()), share=share)
+    client = HttpClient(listener.getsockname()[1])
+    share.server.serve(listener)
+    client.close()
+    listener.close()
+    other.update(5)
+    assert not other.is_ahead()
 
 
 def test_two_servers_on_one_socket_share_what_arrives_and_what_ends():
