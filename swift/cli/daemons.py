@@ -99,7 +99,11 @@ def _configured(swift_dir: str, without: str) -> Iterator[tuple[str, str]]:
 
 
 def _prepare(name: str, path: str, *, verbose: bool) -> PreparedDaemon:
-    prepared = prepare_daemon(find_daemon(name), path, verbose=verbose)
+    daemon = find_daemon(name)
+    try:
+        prepared = prepare_daemon(daemon, path, verbose=verbose)
+    except (SwiftError, OSError) as error:
+        raise ConfigError(f"{name}: {error}") from error
     if prepared.forks:
         raise ConfigError(
             f"{name} is to fork workers ({path}), which it cannot do beside other daemons: run swift-{name}, "

@@ -54,6 +54,13 @@ def test_daemons_of_several_users_are_refused(tmp_path):
     assert "name several users (nobody, swift)" in done.stderr
 
 
+def test_the_daemon_that_cannot_be_prepared_is_named(tmp_path):
+    done = run("--test-config", node(tmp_path, object=["object-updater]\ninterval = soon\n[x"]))
+    assert done.returncode == 1
+    assert done.stderr.startswith("swift-daemons: object-updater: ")
+    assert "Traceback" not in done.stderr
+
+
 def test_a_node_without_daemons_and_an_unknown_one_left_out_are_errors(tmp_path):
     etc = node(tmp_path, account=[])
     done = run(etc)
