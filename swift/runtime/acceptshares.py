@@ -12,39 +12,45 @@ from collections.abc import Sequence
 
 #: A worker with more connections than another leaves a new one to it for so long, seconds.
 YIELD_S = 0.002
-#: A worker that took nothing during so many of these waits in a row hangs: no other waits for it.
+#: A worker that took and ended nothing during so many of these waits hangs: no other waits for it.
 YIELDS_MAX = 50
 #: Of a worker that does not accept.
 _AWAY = -1
 _ITEM_BYTES = 4
+_CHANGES_MAX = (1 << 31) - 1
 
 
 class AcceptShares:
-    """The number of connections of each worker; make it before forking."""
+    """The number of connections of each worker, and how often it changed; make it before forking."""
 
     def __init__(self, slots: int):
-        self._counts = memoryview(mmap.mmap(-1, max(1, slots) * _ITEM_BYTES)).cast("i")
-        for slot in range(max(1, slots)):
+        slots = max(1, slots)
+        numbers = memoryview(mmap.mmap(-1, 2 * slots * _ITEM_BYTES)).cast("i")
+        self._counts, self._changes = numbers[:slots], numbers[slots:]
+        for slot in range(slots):
             self._counts[slot] = _AWAY
 
     def register_worker(self, slot: int, peers: Sequence[int]) -> AcceptShare:
         """Return the share of this process as worker ``slot``; ``peers`` accept from the same socket."""
-        return AcceptShare(self._counts, slot, peers)
+        return AcceptShare(self._counts, self._changes, slot, peers)
 
 
 class AcceptShare:
     """The share of one worker."""
 
-    def __init__(self, counts: memoryview, slot: int, peers: Sequence[int]):
+    def __init__(self, counts: memoryview, changes: memoryview, slot: int, peers: Sequence[int]):
         self._counts = counts
+        self._changes = changes
         self._slot = slot
-        #: Other worker → the number that it had at the last wait, and the waits since it has that.
-        self._waits = {peer: (_AWAY, 0) for peer in peers if peer != slot}
+        #: Other worker → the changes that it had at the last wait, and the waits since it has those.
+        self._waits = {peer: (0, 0) for peer in peers if peer != slot}
         self.update(0)
 
     def update(self, connections: int) -> None:
         """Tell the others how many connections this worker has."""
-        self._counts[self._slot] = connections
+        slot, changes = self._slot, self._changes
+        self._counts[slot] = connections
+        changes[slot] = (changes[slot] + 1) & _CHANGES_MAX
 
     def leave(self) -> None:
         """Tell the others that this worker accepts no more."""
@@ -55,9 +61,9 @@ class AcceptShare:
         counts, waits = self._counts, self._waits
         own, is_ahead = counts[self._slot], False
         for peer, (known, waited) in waits.items():
-            count = counts[peer]
-            if _AWAY < count < own:
-                waited = waited + 1 if count == known else 1
-                waits[peer] = count, waited
+            if _AWAY < counts[peer] < own:
+                changes = self._changes[peer]
+                waited = waited + 1 if changes == known else 1
+                waits[peer] = changes, waited
                 is_ahead = is_ahead or waited <= YIELDS_MAX
         return is_ahead

@@ -44,6 +44,16 @@ def test_a_worker_that_took_nothing_during_many_waits_is_not_waited_for_until_it
     assert first.is_ahead()
 
 
+def test_a_worker_of_short_connections_is_waited_for():
+    shares = AcceptShares(2)
+    first, second = (shares.register_worker(slot, (0, 1)) for slot in (0, 1))
+    first.update(3)
+    for _ in range(2 * YIELDS_MAX):
+        second.update(1)
+        second.update(0)
+        assert first.is_ahead()
+
+
 class StoppedWhileItWaits(AcceptShare):
     """A share whose server is stopped while it leaves a connection to another worker."""
 
@@ -57,7 +67,7 @@ class StoppedWhileItWaits(AcceptShare):
 def test_a_worker_that_is_stopped_while_it_waits_accepts_no_more():
     shares, listener = AcceptShares(2), sockets.listen("127.0.0.1", 0, 64)
     other = shares.register_worker(1, (0, 1))
-    share = StoppedWhileItWaits(shares._counts, 0, (0, 1))
+    share = StoppedWhileItWaits(shares._counts, shares._changes, 0, (0, 1))
     share.server = HttpServer(lambda _request: None, Telemetry(silent_log()), share=share)
     client = HttpClient(listener.getsockname()[1])
     share.server.serve(listener)
