@@ -56,7 +56,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not chosen:
             other = "another" if args.without else "a"
             raise ConfigError(f"no file in {args.swift_dir} has the section of {other} daemon")
-        prepared = [_prepare(name, path, verbose=args.verbose) for name, path in chosen]
+        prepared, errors = _prepare_all(chosen, verbose=args.verbose)
+        for text in errors:
+            print(f"{COMMAND}: {text}", file=sys.stderr)
+        if errors and (args.words or args.test_config or not prepared):
+            return 1
         user = _user_of(prepared)
         if args.test_config:
             print("\n".join(f"{name} {path}" for name, path in chosen))
@@ -71,7 +75,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     limit_heaps()
     stop = StopRequest()
     stop.on_signals()
-    detach_streams(prepared[0].context.telemetry.log, console=args.verbose)
+    log = prepared[0].context.telemetry.log
+    for text in errors:
+        # As with a process for each, the others run.
+        log.error(f"{COMMAND}: {text}")
+    detach_streams(log, console=args.verbose)
     notify_systemd(READY)
     green.gather([partial(_run_daemon, item, stop) for item in prepared])
     notify_systemd(STOPPING)
@@ -98,18 +106,25 @@ def _configured(swift_dir: str, without: str) -> Iterator[tuple[str, str]]:
         yield from ((name, path) for path in node or paths)
 
 
-def _prepare(name: str, path: str, *, verbose: bool) -> PreparedDaemon:
-    daemon = find_daemon(name)
-    try:
-        prepared = prepare_daemon(daemon, path, verbose=verbose)
-    except (SwiftError, OSError) as error:
-        raise ConfigError(f"{name}: {error}") from error
-    if prepared.forks:
-        raise ConfigError(
-            f"{name} is to fork workers ({path}), which it cannot do beside other daemons: run swift-{name}, "
-            f"and here --except {name}"
-        )
-    return prepared
+def _prepare_all(
+    chosen: Sequence[tuple[str, str]], *, verbose: bool
+) -> tuple[list[PreparedDaemon], list[str]]:
+    """Return the daemons, and why others cannot run. Raises ``ConfigError`` for one that is to fork."""
+    prepared, errors = [], []
+    for name, path in chosen:
+        daemon = find_daemon(name)
+        try:
+            item = prepare_daemon(daemon, path, verbose=verbose)
+        except (SwiftError, OSError) as error:
+            errors.append(f"{name}: {error}")
+            continue
+        if item.forks:
+            raise ConfigError(
+                f"{name} is to fork workers ({path}), which it cannot do beside other daemons: run "
+                f"swift-{name}, and here --except {name}"
+            )
+        prepared.append(item)
+    return prepared, errors
 
 
 def _user_of(prepared: Sequence[PreparedDaemon]) -> str:

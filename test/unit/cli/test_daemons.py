@@ -1,5 +1,7 @@
 """All daemons of a node in one process: which ones, and what is refused with a sentence."""
 
+import os
+import pwd
 import subprocess
 import sys
 
@@ -59,6 +61,24 @@ def test_the_daemon_that_cannot_be_prepared_is_named(tmp_path):
     assert done.returncode == 1
     assert done.stderr.startswith("swift-daemons: object-updater: ")
     assert "Traceback" not in done.stderr
+
+
+def test_the_others_run_beside_a_daemon_that_cannot(tmp_path):
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    paths = f"user = {user}\ndevices = {tmp_path}\nrecon_cache_path = {tmp_path}\n"
+    etc = node(tmp_path, account=[], object=["object-updater]\ninterval = soon\n[x"])
+    (tmp_path / "account-server.conf").write_text(
+        f"[DEFAULT]\nswift_dir = {tmp_path}\n{paths}[account-auditor]\ninterval = 3600\n"
+    )
+    words = [sys.executable, "-m", "swift.cli.daemons", "-v", etc]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as running:
+        lines = []
+        for line in running.stderr:
+            lines.append(line)
+            if "account-auditor: Starting" in line:
+                running.terminate()
+    assert running.returncode == 0
+    assert any(line.startswith("swift-daemons: object-updater: ") for line in lines)
 
 
 def test_a_node_without_daemons_and_an_unknown_one_left_out_are_errors(tmp_path):
