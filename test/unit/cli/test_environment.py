@@ -21,10 +21,10 @@ chmod +x "$3/bin/pip"
 @pytest.fixture
 def checkout(tmp_path):
     """A checkout with a Python whose pip installs nothing, and waits while ``held`` is a pipe."""
-    for name in ("bin", "swift/cli", "swift/config"):
+    for name in ("bin", "swift/cli", "swift/config", "swift/platform"):
         (tmp_path / name).mkdir(parents=True)
     shutil.copy(SCRIPT, tmp_path / "bin" / "_environment")
-    for name in ("setup.py", "swift/config/declared.json", "requirements.txt"):
+    for name in ("setup.py", "swift/platform/native.c", "swift/config/declared.json", "requirements.txt"):
         (tmp_path / name).touch()
     (tmp_path / "python").write_text(PYTHON)
     (tmp_path / "python").chmod(0o755)
