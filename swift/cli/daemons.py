@@ -78,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     log = prepared[0].context.telemetry.log
     for text in errors:
         # As with a process for each, the others run.
-        log.error(f"{COMMAND}: {text}")
+        log.error(f"cannot run {text}")
     detach_streams(log, console=args.verbose)
     notify_systemd(READY)
     green.gather([partial(_run_daemon, item, stop) for item in prepared])

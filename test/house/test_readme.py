@@ -22,7 +22,7 @@ def test_the_number_of_runs_of_clients_and_of_failed_checks_is_true():
 
 def test_the_figures_of_speed_are_those_of_one_server_with_six_devices():
     page = (ROOT / "doc/explanation/performance.md").read_text()
-    page = page.partition("\n## One server with six devices\n")[2].partition("\n## ")[0]
+    page = page.partition("\n### One server with six devices\n")[2].partition("\n### ")[0]
     replicated, erasure_coded = page.split("Erasure coded 4+2")
 
     def ratios(part, verb, sizes):
