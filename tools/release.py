@@ -74,7 +74,7 @@ def checked_out(root: Path, target: Path) -> Path:
 
 def python_packages(source: Path, out: Path, time: str) -> None:
     """Build the wheel and the source archive. Raises ``ReleaseError`` if nothing was compiled."""
-    # What is left out for debuggers has the paths of the build.
+    # Symbols for debuggers contain the paths of the build and are left out.
     environment = {**os.environ, "SOURCE_DATE_EPOCH": time, "PYTHONHASHSEED": "0", "CFLAGS": "-g0"}
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(source)]
     run(command, env=environment)

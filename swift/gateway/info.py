@@ -260,7 +260,7 @@ def _container_from_record(record: JsonObject) -> ContainerInfo:
     )
 
 
-#: ``id`` of a form that was validated → the form, which several requests use.
+#: ``id`` of a record that was validated → the record, which several requests use.
 _valid_records: dict[int, JsonObject] = {}
 
 
@@ -329,9 +329,6 @@ def delete_cached_info(request: Request, key: str) -> None:
         cache.delete(key)
 
 
-_NO_RECORDS: dict[str, JsonObject] = {}
-
-
 def _cached(request: Request, key: str, skip_pct: float) -> JsonObject | None:
     record = request.env.setdefault(environkeys.INFOCACHE, {}).get(key)
     if record is not None:
@@ -395,7 +392,7 @@ def container_info(
     Accounts that begin with ``internal_prefix`` need not exist. ``skip_pct`` as in ``account_info``.
     """
     key = container_key(account, container)
-    record = request.env.get(environkeys.INFOCACHE, _NO_RECORDS).get(key) or _cached(request, key, skip_pct)
+    record = _cached(request, key, skip_pct)
     if record is None:
         if not account.startswith(internal_prefix):
             owner = account_info(request, forward, account)

@@ -20,7 +20,7 @@ from tools.bench.contestants import Contestant, our_program
 from tools.bench.wrk import Load
 
 _REGION = "us-east-1"
-#: What Swift's paths of the test account begin with.
+#: Prefix of Swift's paths of the test account.
 _PREFIX = "/v1/AUTH_test"
 
 

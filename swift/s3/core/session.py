@@ -133,7 +133,7 @@ class Session(NamedTuple):
 
     def with_identity(self, identity: CallerIdentity) -> Session:
         """Return the session of an identified caller."""
-        return Session(*self[:5], identity, *self[6:])
+        return self._replace(identity=identity)
 
     def with_acl_scope(self, acl_scope: AclScope, *, trusted_bucket: str = "") -> Session:
         """Return the session with other rights."""
