@@ -222,6 +222,20 @@ restart_objects "with an index elsewhere"
 [ -z "$(inside systemctl --failed --quiet)" ] || { inside systemctl --failed >&2; fail "units failed with directories of their own"; }
 say "directories of the configuration can be written to under the units"
 
+# All daemons in one process end those of the units, and are ended by them.
+inside systemctl start swift-daemons || fail "the daemons do not start in one process"
+for _ in $(seq 200); do
+    left=$(inside sh -c "systemctl is-active $objects swift-container-replicator | grep -c -e ^active -e ^deactivating") || true
+    [ "$left" = 1 ] && break
+    sleep 0.1
+done
+[ "$left" = 1 ] || fail "$left units of objects run beside all daemons in one process, not the server alone"
+[ "$(inside systemctl is-active swift-daemons)" = active ] || fail "the process of all daemons has ended"
+# shellcheck disable=SC2086
+inside systemctl start $objects || fail "the units do not start after all daemons in one process"
+[ "$(inside systemctl is-active swift-daemons)" != active ] || fail "daemons run twice"
+say "all daemons run in one process, or each in its own"
+
 for name in recon-cron health-history; do
     inside systemctl start "swift-$name" || fail "swift-$name fails"
 done
