@@ -16,8 +16,8 @@ MOST = {
     "S3 HEAD": (81, 480),
     "S3 DELETE": (111, 2530),
     "S3 CreateMultipartUpload": (122, 3540),
-    "S3 UploadPart": (128, 5700),
-    "S3 CompleteMultipartUpload": (154, 13060),
+    "S3 UploadPart": (129, 5700),
+    "S3 CompleteMultipartUpload": (155, 13060),
     "idle replication pass, 32 objects": (66, 1710),
 }
 
