@@ -112,6 +112,11 @@ S3_CALL = _declare_key(
     _MAP,
     "Set for requests of the S3 API: bucket, key, operation, access_key, account, user once known (ours).",
 )
+IDENTITY = _declare_key(
+    "swift.identity",
+    _OBJECT,
+    "The caller's rights by policies (identity.rights.Rights); unset for callers without any (ours).",
+)
 AUDITED = _declare_key("swift.audit_log.made", _FLAG, "The request is in the audit log (ours).")
 AUDIT_CHANGE = _declare_key(
     "swift.audit_log.change",

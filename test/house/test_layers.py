@@ -25,6 +25,7 @@ LAYERS = {
     "cluster": 4,
     "runtime": 4,
     "gateway": 5,
+    "identity": 5,
     "dbserver": 5,
     "dbsync": 5,
     "compose": 5,
@@ -53,6 +54,7 @@ SIBLINGS = {
     ("wire", "http"): "codecs speak of headers and body errors",
     ("runtime", "cluster"): "a backend context carries the transport",
     ("dbsync", "dbserver"): "the REPLICATE verb is one of a database server",
+    ("identity", "gateway"): "records are objects, read and changed by requests to the pipeline",
     ("s3", "middleware"): "the S3 API is a filter, and takes forms and versions as other filters do",
     ("compose", "gateway"): "the composition root may see its own layer",
 }
