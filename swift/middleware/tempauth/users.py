@@ -11,8 +11,7 @@ from typing import ClassVar
 from swift.base.errors import ConfigError
 from swift.config.kinds import integer
 from swift.config.schema import Settings, option
-
-ADMIN, RESELLER_ADMIN, RESELLER_READER = ".admin", ".reseller_admin", ".reseller_reader"
+from swift.middleware.groupauth import ADMIN
 
 
 @dataclass(frozen=True)
