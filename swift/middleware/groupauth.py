@@ -5,6 +5,7 @@ The group string of a caller has its account, ``account:user``, its groups, and 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from swift.gateway.info import account_info
@@ -184,3 +185,12 @@ class GroupAuthorization(Filter):
 def _request_account(request: Request) -> str | None:
     entity = request.entity
     return None if entity is None else entity.path.account
+
+
+def required_groups(conf: Mapping[str, object], prefixes: list[str]) -> dict[str, str]:
+    """Return the ``require_group`` of each prefix; ``<PREFIX>_require_group`` overrides the general one."""
+    general = str(conf.get("require_group", "")).strip()
+    groups = {}
+    for prefix in prefixes:
+        groups[prefix] = str(conf.get(f"{prefix}require_group", general)).strip()
+    return groups

@@ -20,7 +20,7 @@ from swift.http.request import Request
 from swift.http.response import HTML, Response, error_response
 from swift.middleware.authorization import normalise_prefixes, unauthorized_response
 from swift.middleware.filter import App, FilterDeclaration
-from swift.middleware.groupauth import GroupAuthorization, RefusalEvents
+from swift.middleware.groupauth import GroupAuthorization, RefusalEvents, required_groups
 from swift.middleware.tempauth.fernet import make_fernet_tokens
 from swift.middleware.tempauth.users import (
     TempauthSettings,
@@ -28,7 +28,6 @@ from swift.middleware.tempauth.users import (
     format_groups,
     parse_access_keys,
     parse_users,
-    required_groups,
 )
 from swift.telemetry.events import Event
 from swift.telemetry.telemetry import Telemetry

@@ -109,15 +109,6 @@ def _parse_user(option_name: str, account: str, user: str, value: str) -> User:
     return User(account, user, key, tuple(groups), storage_url)
 
 
-def required_groups(conf: Mapping[str, object], prefixes: list[str]) -> dict[str, str]:
-    """Return the ``require_group`` of each prefix; ``<PREFIX>_require_group`` overrides the general one."""
-    general = str(conf.get("require_group", "")).strip()
-    groups = {}
-    for prefix in prefixes:
-        groups[prefix] = str(conf.get(f"{prefix}require_group", general)).strip()
-    return groups
-
-
 def format_groups(user: User, prefixes: list[str]) -> str:
     """Return the group string of a token: account, account:user, configured groups, owned accounts."""
     groups = [user.account, f"{user.account}:{user.name}"]

@@ -21,11 +21,11 @@ from swift.gateway.subrequest import drained
 from swift.http import fields
 from swift.http.headers import HeaderMap, wire_value
 from swift.http.response import Response
+from swift.http.storedtags import Tags, decode_tags
 from swift.s3.core.call import Call, PendingRead, PolicyVerdict, version_query
 from swift.s3.core.errors import S3Error
 from swift.s3.core.router import PathLevel
 from swift.s3.core.session import AclScope, Session, owner_sysmeta, with_trusted_bucket
-from swift.s3.core.tags import Tags, decode_tags
 from swift.s3.core.uploadstate import parse_upload_id, read_upload_state
 from swift.s3.policy.acls import (
     Acl,

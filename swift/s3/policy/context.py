@@ -13,10 +13,12 @@ from functools import lru_cache
 
 from swift.http import fields
 from swift.http.headers import HeaderMap, utf8_value
+from swift.http.packedconfig import sysmeta_key
+from swift.http.storedtags import Tags, decode_tags
 from swift.s3.core import codec
 from swift.s3.core.call import Call
 from swift.s3.core.errors import S3Error
-from swift.s3.core.tags import Tags, decode_tags, parse_tags_header
+from swift.s3.core.tags import parse_tags_header
 from swift.s3.policy.conditions import InvalidPolicy
 from swift.s3.policy.document import BucketPolicy, Principal, is_public, parse_policy
 
@@ -26,10 +28,10 @@ OWNER_ENFORCED, OWNER_PREFERRED, OBJECT_WRITER = "BucketOwnerEnforced", "BucketO
 OWNERSHIPS = (OWNER_PREFERRED, OBJECT_WRITER, OWNER_ENFORCED)
 
 
-POLICY_KEY = codec.sysmeta_key(fields.SYSMETA_S3_BUCKET_POLICY)
-BLOCK_KEY = codec.sysmeta_key(fields.SYSMETA_S3_BUCKET_BLOCK)
-OWNERSHIP_KEY = codec.sysmeta_key(fields.SYSMETA_S3_BUCKET_OWNERSHIP)
-PAYER_KEY = codec.sysmeta_key(fields.SYSMETA_S3_BUCKET_PAYER)
+POLICY_KEY = sysmeta_key(fields.SYSMETA_S3_BUCKET_POLICY)
+BLOCK_KEY = sysmeta_key(fields.SYSMETA_S3_BUCKET_BLOCK)
+OWNERSHIP_KEY = sysmeta_key(fields.SYSMETA_S3_BUCKET_OWNERSHIP)
+PAYER_KEY = sysmeta_key(fields.SYSMETA_S3_BUCKET_PAYER)
 OWNER_PAYS, REQUESTER_PAYS = "BucketOwner", "Requester"
 _RULE_KEYS = (POLICY_KEY, BLOCK_KEY, OWNERSHIP_KEY, PAYER_KEY)
 
