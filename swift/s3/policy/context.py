@@ -13,12 +13,15 @@ from functools import lru_cache
 
 from swift.http import fields
 from swift.http.headers import HeaderMap, utf8_value
+from swift.identity.policy.conditions import InvalidPolicy
+from swift.identity.policy.document import BucketPolicy, parse_policy
+from swift.identity.policy.evaluate import is_public
+from swift.identity.policy.principals import Principal
+from swift.identity.policy.requestvalues import request_value
 from swift.s3.core import codec
 from swift.s3.core.call import Call
 from swift.s3.core.errors import S3Error
 from swift.s3.core.tags import Tags, decode_tags, parse_tags_header
-from swift.s3.policy.conditions import InvalidPolicy
-from swift.s3.policy.document import BucketPolicy, Principal, is_public, parse_policy
 
 #: The switches of a public access block, in the order of its document.
 PUBLIC_ACCESS_BLOCKS = ("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets")
@@ -159,17 +162,9 @@ class RequestContext:
     def _caller_value(self, key: str) -> str | None:
         request, session = self._call.request, self._call.session
         tenant, colon, name = session.user_id.partition(":")
-        if key == "aws:sourceip":
-            return request.remote_addr or None
-        if key == "aws:securetransport":
-            return "true" if request.scheme == "https" else "false"
-        if key in ("aws:useragent", "aws:referer"):
-            value = request.headers.get("user-agent" if key == "aws:useragent" else "referer")
-            return None if value is None else utf8_value(value)
-        if key == "aws:currenttime":
-            return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        if key == "aws:epochtime":
-            return str(int(time.time()))
+        value = request_value(request, key)
+        if value is not None:
+            return value
         if key == "aws:principaltype":
             return "Anonymous" if session.is_anonymous else "User"
         if session.is_anonymous:
