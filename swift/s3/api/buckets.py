@@ -12,6 +12,7 @@ from swift.http.headers import HeaderMap
 from swift.http.objectlock import ENABLED
 from swift.http.response import Response
 from swift.http.storedtags import encode_tags
+from swift.identity.policy.document import BUCKET_ARN_PREFIX
 from swift.s3.api.listing import read_page, render_user, user_element
 from swift.s3.api.retention import enable_lock
 from swift.s3.core.call import Call, Handler, invalid_argument, no_content, xml_response
@@ -35,7 +36,6 @@ from swift.s3.core.xml import Group, RepeatedGroup, Text, Value, parse, text_of,
 from swift.s3.policy.acls import parse_stored_acl
 from swift.s3.policy.authorize import new_bucket_acl_headers, read_bucket_acl
 from swift.s3.policy.context import OWNER_ENFORCED, OWNERSHIPS
-from swift.s3.policy.document import BUCKET_ARN_PREFIX
 
 CREATE_BUCKET = Group(
     "CreateBucketConfiguration",

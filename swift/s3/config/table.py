@@ -12,6 +12,9 @@ from swift.http.headers import HeaderMap
 from swift.http.packedconfig import sysmeta_key
 from swift.http.response import Response
 from swift.http.storedtags import decode_tags, encode_tags
+from swift.identity.policy.conditions import InvalidPolicy
+from swift.identity.policy.document import POLICY_BYTES_MAX, parse_policy
+from swift.identity.policy.evaluate import is_public
 from swift.s3.config import cors, lifecycle, notifications, website
 from swift.s3.config.access_log import LOGGING, LOGGING_KEY, PREFIX_MAX, LogTarget, parse_log_target
 from swift.s3.core import codec
@@ -35,7 +38,6 @@ from swift.s3.core.xml import (
 )
 from swift.s3.policy.acls import acl_from_swift, parse_stored_acl
 from swift.s3.policy.authorize import read_bucket_rules, require_owned_target, require_owner
-from swift.s3.policy.conditions import InvalidPolicy
 from swift.s3.policy.context import (
     BLOCK_KEY,
     OWNER_ENFORCED,
@@ -46,7 +48,6 @@ from swift.s3.policy.context import (
     PUBLIC_ACCESS_BLOCKS,
     REQUESTER_PAYS,
 )
-from swift.s3.policy.document import POLICY_BYTES_MAX, is_public, parse_policy
 
 
 class AllowedCaller(Enum):
