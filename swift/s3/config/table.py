@@ -12,6 +12,7 @@ from swift.http.headers import HeaderMap
 from swift.http.packedconfig import sysmeta_key
 from swift.http.response import Response
 from swift.http.storedtags import decode_tags, encode_tags
+from swift.identity.bucketrules import BLOCK_KEY
 from swift.identity.policy.conditions import InvalidPolicy
 from swift.identity.policy.document import POLICY_BYTES_MAX, parse_policy
 from swift.identity.policy.evaluate import is_public
@@ -39,7 +40,6 @@ from swift.s3.core.xml import (
 from swift.s3.policy.acls import acl_from_swift, parse_stored_acl
 from swift.s3.policy.authorize import read_bucket_rules, require_owned_target, require_owner
 from swift.s3.policy.context import (
-    BLOCK_KEY,
     OWNER_ENFORCED,
     OWNER_PAYS,
     OWNERSHIP_KEY,
