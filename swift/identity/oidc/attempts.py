@@ -19,7 +19,7 @@ _SLOTS = 4
 _COOKIE = "swift-oidc"
 _COOKIE_CHARACTERS_MAX = 4096
 #: Ended log-ins that are remembered; the provider refuses a second use of the code of others.
-_ENDED_MAX = 10000
+ENDED_MAX = 10000
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,12 @@ class Attempt:
 class Attempts:
     """Begins log-ins, and finds those that the cookie of a browser continues."""
 
-    def __init__(self, key: bytes, clock: Clock):
+    def __init__(self, key: bytes, clock: Clock, *, ended_max: int = ENDED_MAX):
         if len(key) < KEY_BYTES_MIN:
             raise ValueError(f"a key of at least {KEY_BYTES_MIN} bytes is needed")
         self._key = key
         self._clock = clock
+        self._ended_max = ended_max
         #: The secrets of log-ins that have ended, in the order of their end → when they expire.
         self._ended: dict[str, int] = {}
 
@@ -80,10 +81,10 @@ class Attempts:
         """End a log-in; return False if it has ended before in this process."""
         if attempt.secret in self._ended:
             return False
-        if len(self._ended) >= _ENDED_MAX:
+        if len(self._ended) >= self._ended_max:
             now = self._clock.time()
             self._ended = {secret: end for secret, end in self._ended.items() if end > now}
-        if len(self._ended) >= _ENDED_MAX:
+        if len(self._ended) >= self._ended_max:
             del self._ended[next(iter(self._ended))]
         self._ended[attempt.secret] = attempt.expires_at
         return True

@@ -57,10 +57,11 @@ class Published:
 class PublishedKeys:
     """The discovery document and the keys of one provider."""
 
-    def __init__(self, provider: Provider, fetch: Fetch, clock: Clock):
+    def __init__(self, provider: Provider, fetch: Fetch, clock: Clock, *, wait_s: float = WAIT_S):
         self._provider = provider
         self._fetch = fetch
         self._clock = clock
+        self._wait_s = wait_s
         self._published: Published | None = None
         #: The reason for which the last fetch failed, "" if it did not.
         self._failure = ""
@@ -108,7 +109,7 @@ class PublishedKeys:
             self._tried_at = now
             self._ended = green.Event()
             green.spawn_detached(self._update, self._ended)
-        self._ended.wait(WAIT_S)
+        self._ended.wait(self._wait_s)
 
     def _update(self, ended: green.Event) -> None:
         # Not the caller's green thread, which ends when its client goes away.

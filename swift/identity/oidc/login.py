@@ -28,7 +28,7 @@ from swift.identity.oidc.attempts import (
     read_cookie,
 )
 from swift.identity.oidc.errors import OidcCause, OidcError, inert
-from swift.identity.oidc.provider import Provider, check_url
+from swift.identity.oidc.provider import Provider, check_url, is_provider_name
 from swift.identity.oidc.tokens import encode_base64url, parse_json
 from swift.identity.oidc.verifier import Claims, TokenVerifier
 
@@ -54,7 +54,8 @@ class LoginResult:
     claims: Claims
     groups: tuple[str, ...]
     roles: tuple[str, ...]
-    #: A path of ours, or a URL of a command that listens on the loopback interface.
+    #: A path of ours, or a URL of the loopback interface. Any page may have begun the log-in: nothing secret
+    #: goes to such a URL unless the person has confirmed that a command waits there.
     return_to: str
     #: Headers of the response that the caller makes; they end the log-in in the browser.
     headers: HeaderMap
@@ -162,7 +163,10 @@ class PeopleLogin:
             raise _Refused(400, "the provider's response has no code")
         token = self._redeem(verifier, attempt, code, redirect_uri)
         claims = verifier.verify(token, nonce=self._attempts.nonce(attempt), audience=provider.client_id)
-        return LoginResult(provider, claims, claims.groups, claims.roles, attempt.return_to, headers)
+        kept = {name: _HEADERS[name] for name in ("cache-control", "referrer-policy")}
+        return LoginResult(
+            provider, claims, claims.groups, claims.roles, attempt.return_to, {**kept, **headers}
+        )
 
     def _redeem(self, verifier: TokenVerifier, attempt: Attempt, code: str, redirect_uri: str) -> str:
         """Return the ID token that the provider gives for a code."""
@@ -198,7 +202,8 @@ class PeopleLogin:
 
     def _verifier(self, request: Request, action: str) -> TokenVerifier:
         name = request.raw_path.removeprefix(f"{PREFIX}/").removesuffix(f"/{action}")
-        verifier = self._find(name) if request.raw_path == f"{PREFIX}/{name}/{action}" else None
+        is_one = request.raw_path == f"{PREFIX}/{name}/{action}" and is_provider_name(name)
+        verifier = self._find(name) if is_one else None
         if verifier is None:
             raise _Refused(404, "there is no such provider")
         if request.method != "GET":

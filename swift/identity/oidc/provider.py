@@ -29,6 +29,11 @@ def is_name(value: object) -> bool:
     return isinstance(value, str) and 0 < len(value) <= NAME_CHARACTERS_MAX and value.isprintable()
 
 
+def is_provider_name(text: str) -> bool:
+    """Return True for a text that may name a provider, also as a segment of a path."""
+    return _PROVIDER_NAME.fullmatch(text) is not None
+
+
 def is_loopback(host: str) -> bool:
     """Return True for ``localhost`` and for addresses of this machine only."""
     try:
@@ -246,9 +251,7 @@ def _check_ca_file(path: str) -> str:
 
 #: Field → the reason for which a value of it is refused, "" if it is not.
 _CHECKS: dict[str, Callable[..., str]] = {
-    "name": lambda value: (
-        "" if _PROVIDER_NAME.fullmatch(value) else "must have 1 to 64 of a-z, 0-9, '.', '_', '-'"
-    ),
+    "name": lambda value: "" if is_provider_name(value) else "must have 1 to 64 of a-z, 0-9, '.', '_', '-'",
     "client_id": _check_name,
     "tenant": lambda value: (
         "" if _TENANT.fullmatch(value) and value.isprintable() else "must be the name of a tenant"

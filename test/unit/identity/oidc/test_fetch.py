@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from swift import green
 from swift.cluster.outbound import Outbound
 from swift.identity.oidc.errors import OidcError
 from swift.identity.oidc.fetch import RESPONSE_BYTES_MAX, HttpFetch
@@ -106,6 +107,15 @@ def test_a_server_that_does_not_respond_has_a_deadline():
 def test_other_responses_are_the_providers_fault(junk):
     with server(junk) as (port, _):
         refusal(fetch_of(port), f"http://127.0.0.1:{port}/")
+
+
+def test_a_name_server_that_does_not_respond_has_a_deadline():
+    provider = Provider.from_document(DOCUMENT)
+    outbound = Outbound(resolve=lambda *_: green.sleep(30), own=frozenset)
+    began = time.monotonic()
+    reason = refusal(HttpFetch(provider, outbound, timeout_s=0.1), "https://id.example/keys")
+    assert reason == "provider main at id.example: no response within 0.1 s"
+    assert time.monotonic() - began < 5
 
 
 def test_an_absent_provider_is_named():

@@ -103,6 +103,7 @@ def test_a_person_logs_in():
     assert (result.provider.name, result.claims.subject, result.return_to) == ("main", "u-1", "/console/?a=b")
     assert (result.groups, result.roles) == (("devs",), ("writer",))
     assert browser.cookies == {}
+    assert (result.headers["cache-control"], result.headers["referrer-policy"]) == ("no-store", "no-referrer")
     url, form, authorization = browser.providers[0].requests[-1]
     assert url == "https://id.example/token" and form["code"] == "c-1"
     assert (
@@ -299,10 +300,9 @@ def test_a_code_is_used_once_also_if_the_first_use_fails():
     page_of(browser.finish(f"code=c&state={sent['state']}"), 400)
 
 
-def test_ended_log_ins_take_a_bounded_memory(monkeypatch):
-    monkeypatch.setattr("swift.identity.oidc.attempts._ENDED_MAX", 3)
+def test_ended_log_ins_take_a_bounded_memory():
     clock = FakeProvider().clock
-    attempts = Attempts(KEY, clock)
+    attempts = Attempts(KEY, clock, ended_max=3)
     begun = [attempts.begin("main", "/") for _ in range(5)]
     assert all(map(attempts.use, begun)) and not attempts.use(begun[-1]) and len(attempts._ended) == 3
     clock.advance(LIFETIME_S)
@@ -472,6 +472,14 @@ def test_unknown_providers_are_not_found(name):
     page_of(browser.begin(name=name), 404)
     page_of(browser.finish("code=c&state=s", name=name), 404)
     assert all(line.isprintable() for line in browser.lines)
+
+
+def test_only_names_of_providers_are_looked_up():
+    found = []
+    login = PeopleLogin(found.append, KEY, FakeProvider().clock, log=found.append)
+    for name in ("..", "a/b", "%2e%2e", "a%2Fb", "x" * 65, "A"):
+        page_of(login.begin(Request("GET", f"/auth/oidc/{name}/login")), 404)
+    assert all("refused" in line for line in found)
 
 
 def test_other_methods_are_refused():
