@@ -10,12 +10,11 @@ configuration forbade is then not allowed, and what it ordered is not done.
 from __future__ import annotations
 
 import json
-import zlib
-from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TypeVar
 
+from swift.base.compressed import pack, unpack
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.s3.core.errors import S3Error, invalid_request
@@ -55,7 +54,7 @@ class ConfigurationCodec:
 
         Raise ``S3Error`` if it is too large.
         """
-        packed = b64encode(zlib.compress(document, 9)).decode("ascii") if document else ""
+        packed = pack(document)
         size = self._piece_bytes
         if len(packed) > size * len(self.headers) or len(document) > self.bytes_max:
             raise S3Error(self._too_large.code, self._too_large.text)
@@ -73,16 +72,10 @@ class ConfigurationCodec:
 
     def unpack(self, packed: str) -> bytes:
         """Return the configuration in a packed text, empty for empty text; raise ``DamagedConfiguration``."""
-        if not packed:
-            return b""
-        unpacker = zlib.decompressobj()
         try:
-            document = unpacker.decompress(b64decode(packed), self.bytes_max)
-        except (ValueError, zlib.error):
+            return unpack(packed, self.bytes_max)
+        except ValueError:
             raise self.damaged_error()
-        if not unpacker.eof:
-            raise self.damaged_error()
-        return document
 
     def decode_items(self, sysmeta: Mapping[str, str], make: Callable[..., T]) -> tuple[T, ...]:
         """Return what ``make`` makes of each item of a bucket's JSON list, empty if it has none.
