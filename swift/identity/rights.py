@@ -42,7 +42,8 @@ class NamedPolicy(NamedTuple):
     policy: IdentityPolicy
 
 
-class AccessRequest(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class AccessRequest:
     """Actions on one resource, all of which must be allowed, and their context."""
 
     actions: tuple[str, ...]

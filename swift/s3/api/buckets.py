@@ -11,6 +11,7 @@ from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.objectlock import ENABLED
 from swift.http.response import Response
+from swift.http.storedtags import encode_tags
 from swift.identity.policy.document import BUCKET_ARN_PREFIX
 from swift.s3.api.listing import read_page, render_user, user_element
 from swift.s3.api.retention import enable_lock
@@ -20,7 +21,7 @@ from swift.s3.core.metadata import DELETE_MARKER_TYPE
 from swift.s3.core.names import is_bucket_name, segments_container
 from swift.s3.core.segments import segments_containers
 from swift.s3.core.session import with_trusted_bucket
-from swift.s3.core.tags import BUCKET_TAGS_MAX, encode_tags, parse_tag_elements
+from swift.s3.core.tags import BUCKET_TAGS_MAX, parse_tag_elements
 from swift.s3.core.uploadstate import (
     CallerObjectClient,
     SwapOutcome,

@@ -43,6 +43,8 @@ class Features:
     multipart: bool = True
     versioning: bool = True
     encryption: bool = False
+    #: The authentication filter serves STS and IAM.
+    query_api: bool = False
     storage_classes: StorageClasses = field(default_factory=StorageClasses)
 
 

@@ -115,6 +115,7 @@ class Session(NamedTuple):
             "string_to_sign": claim.string_to_sign,
             "alternative_strings_to_sign": claim.alternative_strings_to_sign,
             "check_signature": claim.verify,
+            "session_token": claim.session_token,
         }
         return cls(request, settings, forward, claim, details, path_account=path_account)
 

@@ -22,6 +22,7 @@ from swift.gateway.subrequest import drained
 from swift.http import fields
 from swift.http.headers import HeaderMap, wire_value
 from swift.http.response import Response
+from swift.http.storedtags import Tags, decode_tags
 from swift.identity.policy.evaluate import PolicyRequest, PolicyVerdict, combine_verdicts, evaluate_policy
 from swift.identity.rights import AccessRequest, Rights
 from swift.s3.core.call import Call, PendingRead, version_query
@@ -35,7 +36,6 @@ from swift.s3.core.session import (
     with_silent_bucket,
     with_trusted_bucket,
 )
-from swift.s3.core.tags import Tags, decode_tags
 from swift.s3.core.uploadstate import parse_upload_id, read_upload_state
 from swift.s3.policy.acls import (
     Acl,
