@@ -38,6 +38,8 @@ INHERITED_KEYS = (
     environkeys.SHARD_LISTING_HISTORY,
     environkeys.CIPHERTEXT_ACCEPTED,
     environkeys.REMOTE_USER,
+    # Without it a sub-request would be judged by ACLs alone.
+    environkeys.IDENTITY,
 )
 INHERITED_HEADERS = (
     "host",
