@@ -141,9 +141,9 @@ def show_status(args: argparse.Namespace, line: ProgressLine) -> int:
     """Print the use of root secrets; return the exit code."""
     accounts = _accounts(args, line)
     cluster = RawCluster(args.conf)
+    active = cluster.active_secret()
     found = list(secret_usage(cluster.pages(accounts, PAGE_ROWS), line.show))
     line.clear()
-    active = cluster.active_secret()
     print_report(args, {"active": active, "usage": [row._asdict() for row in found]}, _table(found, active))
     return 0
 

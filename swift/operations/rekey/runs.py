@@ -17,6 +17,7 @@ from swift.base.documents import JsonObject
 from swift.base.entity import EntityPath
 from swift.base.errors import ConfigError
 from swift.gateway.internal_client import UnexpectedResponse
+from swift.http.cryptokeys import KeyServiceUnavailable
 from swift.middleware.encryption.rewrap import listed_secret
 from swift.operations.rekey.rawcluster import Page, Position, RawCluster
 from swift.operations.rekey.rewriting import OBJECT_ERRORS, Outcome, Rewriter, used_secrets
@@ -153,7 +154,10 @@ class RekeyRun:
         self._rewriter = Rewriter(cluster, state.old, Pace(rate, stopped))
 
     def run(self, accounts: Sequence[str]) -> bool:
-        """Rewrite; return False if it was stopped before the end. Raises ``UnexpectedResponse``, OSError."""
+        """Rewrite; return False if it was stopped before the end.
+
+        Raises ``UnexpectedResponse``, ``KeyServiceUnavailable`` and OSError; the next run goes on.
+        """
         state = self._state
         state.write(self._state_path)
         for page in self._cluster.pages(accounts, self._concurrency * _TURNS, state.position):
@@ -175,6 +179,9 @@ class RekeyRun:
         path = page.container._replace(obj=str(row["name"]))
         try:
             outcome = self._rewriter.rewrite(path, int(row.get("bytes") or 0))
+        except KeyServiceUnavailable:
+            # The other objects would fail as well; the page is tried again by the next run.
+            raise
         except (UnexpectedResponse, *OBJECT_ERRORS) as error:
             self._report(FAILED, str(path), str(error))
             return FAILED

@@ -4,10 +4,14 @@ import time
 
 import pytest
 
+from swift.base.entity import EntityPath
 from swift.base.errors import ConfigError
 from swift.cli import rekey
-from swift.operations.rekey.rawcluster import Position, RawCluster
-from swift.operations.rekey.runs import Pace, RunState
+from swift.gateway.internal_client import UnexpectedResponse
+from swift.http.cryptokeys import KeyServiceUnavailable
+from swift.operations.rekey.rawcluster import Page, Position, RawCluster
+from swift.operations.rekey.runs import Pace, RekeyRun, RunState
+from swift.policy.policy import Policy
 from test.support.vault import KEY, FakeVault
 
 
@@ -105,6 +109,47 @@ def test_a_state_reads_back_and_is_only_of_its_run(tmp_path):
     assert RunState.read(path, "-", "2027") == state
     with pytest.raises(ConfigError, match="from - to 2027, not from - to 2028"):
         RunState.read(path, "-", "2028")
+
+
+class Away:
+    """A cluster of one object, whose keys a service does not provide, or which cannot be read."""
+
+    def __init__(self, error):
+        self.client = self
+        self.error = error
+
+    def pages(self, _accounts, _size, _start):
+        yield Page(EntityPath("a", "c"), Policy(0, "gold"), [{"name": "o", "bytes": 1}])
+
+    def request(self, *_words, **_options):
+        raise self.error
+
+
+def make_run(error, path, reports):
+    return RekeyRun(
+        Away(error),
+        RunState("-", "two"),
+        str(path),
+        concurrency=2,
+        rate=0,
+        stopped=lambda: False,
+        report=lambda *words: reports.append(words),
+        tell=lambda _text: None,
+    )
+
+
+def test_a_run_stops_while_the_key_service_is_away_and_passes_over_no_object(tmp_path):
+    path, reports = tmp_path / "state", []
+    with pytest.raises(KeyServiceUnavailable):
+        make_run(KeyServiceUnavailable("the key service is sealed"), path, reports).run(["a"])
+    assert RunState.read(str(path), "-", "two").position is None and not reports
+
+
+def test_an_object_that_fails_is_reported_and_the_others_go_on(tmp_path):
+    path, reports = tmp_path / "state", []
+    error = UnexpectedResponse("GET", EntityPath("a", "c", "o"), 503, "away")
+    assert make_run(error, path, reports).run(["a"])
+    assert reports == [("failed", "/a/c/o", str(error))] and not path.exists()
 
 
 def test_the_rate_bounds_the_bytes_of_a_second():
