@@ -297,8 +297,39 @@ def test_a_run_that_is_killed_under_writing_clients_goes_on_and_loses_nothing(tm
         cluster.stop()
 
 
+@pytest.mark.long
+def test_a_copy_that_missed_the_new_secret_is_found_until_it_is_replicated(tmp_path):
+    options = f"\n{SECTION}encryption_root_secret = {OLD}\n"
+    cluster = LiveCluster(tmp_path / "data", nodes=3, places=PLACES, options=options)
+    try:
+        cluster.start()
+        cluster.request("PUT", "c")
+        assert cluster.request("PUT", "c/o", body=DATA).status == 201
+        before, after = f"encryption_root_secret = {OLD}\n", f"encryption_root_secret_two = {NEW}\n"
+        replace_conf(cluster, before, f"{before}{after}active_root_secret_id = two\n")
+        cluster.kill("object-1")
+        run = report(cluster, "run", "--from", "-", "--state", f"{tmp_path}/state")
+        assert run["counts"] == {"rewritten": 1}
+        found = report(cluster, "verify", "--from", "-", status=1)
+        assert (found["using"], found["unchecked"]) == (0, 1)
+        cluster.restart("object-1")
+        found = report(cluster, "verify", "--from", "-", status=1)
+        assert (found["using"], found["unchecked"]) == (1, 0)
+        assert found["left"] == [
+            {"kind": "using", "path": "/AUTH_test/c/o", "reason": "a copy uses the secret"}
+        ]
+        for node in (2, 3):
+            cluster.run_once("object-replicator", node)
+        wait_for_rows(cluster)
+        assert report(cluster, "verify", "--from", "-")["is_unused"]
+        assert cluster.request("GET", "c/o").body == DATA
+    finally:
+        cluster.stop()
+
+
 def test_the_accounts_of_a_node_are_found_without_names(live):
     live.request("PUT", "any")
+    assert live.request("PUT", "any/o", body=b"text").status == 201
     found = [
         json.loads(rekey(live, "status", "--format", "json", "--account-conf", str(conf)))
         for conf in sorted(live.plan.etc.glob("account-server/*.conf"))
