@@ -79,6 +79,7 @@ setup(
         "opentelemetry": ["opentelemetry-sdk>=1.27", "opentelemetry-exporter-otlp-proto-http>=1.27"],
         "kms_keymaster": ["castellan>=5.0", "oslo.config>=9.0"],
         "kmip_keymaster": ["PyKMIP>=0.11"],
+        "oidc": ["joserfc>=1.5"],
     },
     data_files=[
         (folder, sorted(str(path.relative_to(HERE)) for path in HERE.glob(pattern)))
