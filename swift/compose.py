@@ -33,6 +33,8 @@ from swift.config.common import (
 from swift.config.files import parser_of
 from swift.config.schema import Conf, Settings
 from swift.gateway.internal_client import InternalClient
+from swift.http.request import Request
+from swift.http.response import Response
 from swift.platform.addresses import matches_any_address, own_addresses
 from swift.platform.devices import Devices
 from swift.policy.policy import Policies
@@ -407,6 +409,12 @@ def internal_client(
         use_replication_network=use_replication_network,
         must_decrypt=must_decrypt,
     )
+
+
+def internal_pipeline(path: str) -> Callable[[Request], Response]:
+    """Return what sends requests to the pipeline of an ``internal-client.conf``; raises ``ConfigError``."""
+    given: dict[str, Any] = {PROCESS_KEY: Process()}
+    return handle_of_app(load_app(path, given, modify=False))
 
 
 def own_client(parts: DaemonParts, name: str, conf_path: str, tries: int) -> InternalClient | None:

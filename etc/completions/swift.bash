@@ -13,7 +13,7 @@ _swift_words() { # command [subcommand [option]]
         swift-account-server::-) echo '-h --help --version -v --verbose -t --test-config' ;;
         swift-aio::-) echo '-h --help --version' ;;
         swift-aio:) echo 'start status stop clean' ;;
-        swift-aio:start:-) echo '-h --help --version --foreground --ip --user --key --from-environment --port --base-port --cache-port --nodes --disks --replicas --ec --workers --xfs --packed' ;;
+        swift-aio:start:-) echo '-h --help --version --foreground --ip --user --key --from-environment --tempauth --port --base-port --cache-port --nodes --disks --replicas --ec --workers --xfs --packed' ;;
         swift-aio:status:-) echo '-h --help --version --format' ;;
         swift-aio:status:--format) echo 'text json' ;;
         swift-aio:stop:-) echo '-h --help --version' ;;
@@ -180,6 +180,26 @@ _swift_words() { # command [subcommand [option]]
         swift-s3-notifier::-) echo '-h --help --version -v --verbose -o --once -t --test-config -d --devices -p --partitions' ;;
         swift-usage::-) echo '-h --help --version --containers --account --prefix --deleted --all-replicas --away --format' ;;
         swift-usage::--format) echo 'csv json' ;;
+        swift-user::-) echo '-h --help --version --conf --key-file --url --as --ca-file --format' ;;
+        swift-user::--format) echo 'text json' ;;
+        swift-user:) echo 'init add passwd list show disable enable remove logout import check login key group role policy provider' ;;
+        swift-user:init:-) echo '-h --help --version --user' ;;
+        swift-user:add:-) echo '-h --help --version --generate --no-password --group --policy --owner --operator --note' ;;
+        swift-user:passwd:-) echo '-h --help --version --generate --no-password' ;;
+        swift-user:list:-) echo '-h --help --version' ;;
+        swift-user:show:-) echo '-h --help --version' ;;
+        swift-user:disable:-) echo '-h --help --version' ;;
+        swift-user:enable:-) echo '-h --help --version' ;;
+        swift-user:remove:-) echo '-h --help --version' ;;
+        swift-user:logout:-) echo '-h --help --version' ;;
+        swift-user:import:-) echo '-h --help --version --section' ;;
+        swift-user:check:-) echo '-h --help --version' ;;
+        swift-user:login:-) echo '-h --help --version --no-browser' ;;
+        swift-user:key:-) echo '-h --help --version' ;;
+        swift-user:group:-) echo '-h --help --version' ;;
+        swift-user:role:-) echo '-h --help --version' ;;
+        swift-user:policy:-) echo '-h --help --version' ;;
+        swift-user:provider:-) echo '-h --help --version' ;;
     esac
 }
 
@@ -213,4 +233,4 @@ _swift_complete() {
     fi
 }
 
-complete -F _swift_complete swift-account-audit swift-account-auditor swift-account-info swift-account-reaper swift-account-replicator swift-account-server swift-aio swift-cache swift-config swift-container-auditor swift-container-deleter swift-container-info swift-container-reconciler swift-container-replicator swift-container-server swift-container-sharder swift-container-sync swift-container-updater swift-daemons swift-deploy swift-dispersion-populate swift-dispersion-report swift-drive-audit swift-form-signature swift-future swift-get-nodes swift-health swift-init swift-load swift-manage-shard-ranges swift-object-auditor swift-object-compactor swift-object-expirer swift-object-info swift-object-reconstructor swift-object-relinker swift-object-repack swift-object-replicator swift-object-server swift-object-updater swift-object-volumes swift-oldies swift-orphans swift-plan swift-proxy-server swift-quarantine swift-recon swift-recon-cron swift-reconciler-enqueue swift-reload swift-ring-builder swift-ring-builder-analyzer swift-ring-builder-safe swift-ring-composer swift-s3-lifecycle swift-s3-notifier swift-usage
+complete -F _swift_complete swift-account-audit swift-account-auditor swift-account-info swift-account-reaper swift-account-replicator swift-account-server swift-aio swift-cache swift-config swift-container-auditor swift-container-deleter swift-container-info swift-container-reconciler swift-container-replicator swift-container-server swift-container-sharder swift-container-sync swift-container-updater swift-daemons swift-deploy swift-dispersion-populate swift-dispersion-report swift-drive-audit swift-form-signature swift-future swift-get-nodes swift-health swift-init swift-load swift-manage-shard-ranges swift-object-auditor swift-object-compactor swift-object-expirer swift-object-info swift-object-reconstructor swift-object-relinker swift-object-repack swift-object-replicator swift-object-server swift-object-updater swift-object-volumes swift-oldies swift-orphans swift-plan swift-proxy-server swift-quarantine swift-recon swift-recon-cron swift-reconciler-enqueue swift-reload swift-ring-builder swift-ring-builder-analyzer swift-ring-builder-safe swift-ring-composer swift-s3-lifecycle swift-s3-notifier swift-usage swift-user

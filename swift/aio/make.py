@@ -16,6 +16,7 @@ from swift.aio.xfs import check_xfs, make_image, mount_image, unmount_image
 from swift.base.errors import ConfigError
 from swift.config import declared
 from swift.ec.codec import DEFAULT_EC_TYPE, Codec, CodecError, available_types
+from swift.identity.clusterkeys import create_key_file
 from swift.platform.disk import Disk
 from swift.platform.durable import replace_file
 from swift.ring.builder import RingBuilder
@@ -112,6 +113,8 @@ def make_cluster(plan: ClusterPlan) -> None:
         # Other users of the machine may not read the stored objects.
         device.mkdir(mode=0o700, exist_ok=True)
     _write_configs(plan)
+    if not plan.tempauth and not plan.key_file.exists():
+        create_key_file(str(plan.key_file))
     if not (plan.etc / "object.ring.gz").exists():
         _make_rings(plan)
 
@@ -191,22 +194,15 @@ def _defaults(plan: ClusterPlan, ip: str, port: int, metrics_port: int, workers:
 
 
 def _proxy_conf(plan: ClusterPlan) -> str:
-    account, _, name = plan.user.partition(":")
-    test_users = (
-        f"user_{account}_{name}3 = {plan.key}3\n"
-        f"user_{account}2_{name}2 = {plan.key}2 .admin\n"
-        f"user_admin_admin = {plan.key}admin .admin .reseller_admin\n"
-    )
-    if not plan.has_test_users:
-        test_users = ""
+    account = plan.user.partition(":")[0]
     # Requests without a signature reach public buckets of the user.
     own = {"s3api": f"anonymous_account = AUTH_{account}\n"}
-    access_key = f"s3_key_{plan.access_key} = {plan.user} {plan.secret_key}\n" if plan.access_key else ""
+    filters = [name if plan.tempauth or name != "tempauth" else "swiftauth" for name in PIPELINE]
     return (
         _defaults(plan, plan.ip, plan.proxy_port, plan.metrics_port("proxy"), plan.proxy_workers)
         + f"""
 [pipeline:main]
-pipeline = {" ".join(PIPELINE)}
+pipeline = {" ".join(filters)}
 
 [app:proxy-server]
 use = egg:swift#proxy
@@ -217,13 +213,28 @@ allow_account_management = true
 use = egg:swift#memcache
 memcache_servers = {address(plan.storage_ip, plan.cache_port)}
 memcache_max_connections = 32
+"""
+        + (_tempauth_section(plan) if plan.tempauth else "")
+        + "".join(_plain_filter(name, own.get(name, "")) for name in dict.fromkeys(filters[:-1]))
+    )
 
+
+def _tempauth_section(plan: ClusterPlan) -> str:
+    """Return the section with the users."""
+    account, _, name = plan.user.partition(":")
+    test_users = (
+        f"user_{account}_{name}3 = {plan.key}3\n"
+        f"user_{account}2_{name}2 = {plan.key}2 .admin\n"
+        f"user_admin_admin = {plan.key}admin .admin .reseller_admin\n"
+    )
+    if not plan.has_test_users:
+        test_users = ""
+    access_key = f"s3_key_{plan.access_key} = {plan.user} {plan.secret_key}\n" if plan.access_key else ""
+    return f"""
 [filter:tempauth]
 use = egg:swift#tempauth
 {_token_key()}user_{account}_{name} = {plan.key} .admin
 {test_users}{access_key}"""
-        + "".join(_plain_filter(name, own.get(name, "")) for name in dict.fromkeys(PIPELINE[:-1]))
-    )
 
 
 def _local_reads(plan: ClusterPlan) -> str:

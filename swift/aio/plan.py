@@ -36,7 +36,7 @@ from swift.ring.device import address
 PLAN_FILE = "aio.json"
 PLAN_VERSION = 1
 #: Choices that plans of version 1 may lack.
-ADDED_CHOICES = ("disks", "storage_workers", "access_key", "secret_key", "has_test_users")
+ADDED_CHOICES = ("disks", "storage_workers", "access_key", "secret_key", "has_test_users", "tempauth")
 #: The directory of the images behind the devices, with ``--xfs``.
 IMAGES = "images"
 PORT_MAX = 65535
@@ -98,11 +98,18 @@ class ClusterPlan:
     secret_key: str = ""
     #: Users beside it, whose keys follow from its key, for tests of access rights.
     has_test_users: bool = True
+    #: True if users are in the proxy's configuration, not in the cluster.
+    tempauth: bool = True
 
     @property
     def etc(self) -> Path:
         """Configuration files and rings."""
         return self.root / "etc"
+
+    @property
+    def key_file(self) -> Path:
+        """The keys of the cluster's users, if they are in the cluster."""
+        return self.etc / "swiftauth.key"
 
     @property
     def run(self) -> Path:

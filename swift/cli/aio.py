@@ -30,6 +30,7 @@ from swift.aio.make import (
 from swift.aio.plan import ClusterPlan, default_ec, new_plan, saved_plan
 from swift.aio.ports import storage_ip
 from swift.aio.supervisor import AlreadyRunning, RunLock, Supervisor, check_ports, processes_of
+from swift.aio.users import create_users
 from swift.aio.xfs import check_xfs
 from swift.base.errors import ConfigError, SwiftError
 from swift.config.commandline import CommandLine, ProgressLine, reports_errors
@@ -76,6 +77,12 @@ def make_parser() -> CommandLine:
         action="store_true",
         help="take the user, its key, an S3 access key and a bucket to create from SWIFT_USER, SWIFT_KEY, "
         "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and SWIFT_DEFAULT_BUCKET",
+    )
+    add(
+        "--tempauth",
+        action="store_true",
+        default=None,
+        help="users are in the proxy's configuration, not in the cluster",
     )
     add("--port", type=_port, help="port of the proxy (8080)")
     add("--base-port", type=_port, help="first port of the storage servers (6200)")
@@ -151,6 +158,7 @@ def plans_from_args(args: argparse.Namespace) -> tuple[ClusterPlan | None, Clust
         "proxy_workers": args.workers,
         "xfs": args.xfs,
         "packed": args.packed,
+        "tempauth": args.tempauth,
     }
     if args.from_environment and not choices["key"]:
         raise ConfigError("--from-environment needs a key of the user: set SWIFT_KEY")
@@ -158,7 +166,14 @@ def plans_from_args(args: argparse.Namespace) -> tuple[ClusterPlan | None, Clust
     if plan is None:
         if args.data.exists() and any(args.data.iterdir()):
             raise ConfigError(f"{args.data} is not empty and not a cluster; choose another directory")
-        plan = new_plan(args.data, **{**choices, "key": choices["key"] or secrets.token_hex(16)})
+        plan = new_plan(
+            args.data,
+            **{
+                **choices,
+                "key": choices["key"] or secrets.token_hex(16),
+                "tempauth": bool(args.tempauth),
+            },
+        )
         plan.check()
         # A cluster that cannot be started here is not made.
         if plan.xfs:
@@ -217,6 +232,8 @@ def _run(plan: ClusterPlan, lock: RunLock, bucket: str, *, ready, tell) -> int: 
     supervisor.handle_signals()
     try:
         supervisor.start()
+        if not plan.tempauth:
+            create_users(plan)
         if bucket:
             create_bucket(plan, bucket)
         ready()

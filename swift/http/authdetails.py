@@ -18,5 +18,7 @@ class AuthDetails(TypedDict):
     alternative_strings_to_sign: tuple[bytes, ...]
     #: True if the signature is the one of this secret.
     check_signature: Callable[[str], bool]
+    #: The token of a temporary access key; empty for none.
+    session_token: NotRequired[str]
     #: The signer that a filter has found, for later requests with the same details.
     signer: NotRequired[object]

@@ -115,7 +115,8 @@ S3_CALL = _declare_key(
 IDENTITY = _declare_key(
     "swift.identity",
     _OBJECT,
-    "The caller's rights by policies (identity.rights.Rights); unset for callers without any (ours).",
+    "The caller's rights by policies (identity.rights.Rights); None where only ACLs count, unset for callers "
+    "without any (ours).",
 )
 AUDITED = _declare_key("swift.audit_log.made", _FLAG, "The request is in the audit log (ours).")
 AUDIT_CHANGE = _declare_key(

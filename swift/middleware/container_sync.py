@@ -133,6 +133,7 @@ FILTER = FilterDeclaration(
     default=True,
     left_of={
         "tempauth": "container_sync authorizes requests of other clusters",
+        "swiftauth": "container_sync authorizes requests of other clusters",
         "keystoneauth": "container_sync authorizes requests of other clusters",
     },
 )

@@ -30,9 +30,14 @@ if TYPE_CHECKING:
     from swift.compose import Services
 
 #: ``required_after`` of filters that send requests of their own for objects.
-OUTER_FILTERS = ("staticweb", "tempauth", "keystoneauth", "catch_errors", "gatekeeper", "proxy_logging")
+OUTER_FILTERS = (
+    *("staticweb", "tempauth", "swiftauth", "keystoneauth"),
+    *("catch_errors", "gatekeeper", "proxy_logging"),
+)
 #: ``right_of`` of filters that rely on the caller's rights.
-AUTHORIZED_BEFORE = {name: f"{name} authorizes the user" for name in ("tempauth", "keystoneauth")}
+AUTHORIZED_BEFORE = {
+    name: f"{name} authorizes the user" for name in ("tempauth", "swiftauth", "keystoneauth")
+}
 App = WSGIApplication
 Handle = Callable[[Request], Response]
 SettingsT = TypeVar("SettingsT", bound=Settings)

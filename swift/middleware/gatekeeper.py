@@ -63,6 +63,7 @@ FILTER = FilterDeclaration(
     required_after=("catch_errors",),
     left_of={
         "tempauth": "gatekeeper removes internal headers of clients",
+        "swiftauth": "gatekeeper removes internal headers of clients",
         "keystoneauth": "gatekeeper removes internal headers of clients",
         "encryption": "gatekeeper removes internal headers of clients",
         "s3api": "gatekeeper removes internal headers of clients",

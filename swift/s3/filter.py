@@ -41,6 +41,8 @@ from swift.s3.steps import STEPS, Exchange, Gateway, Proceed
 from swift.telemetry.inforegistry import InfoRegistry
 from swift.telemetry.telemetry import Telemetry
 
+#: The authentication filter that serves STS and IAM.
+QUERY_FILTER = "swiftauth"
 #: Operation of ``router.OPERATIONS`` → its handler. The others are NotImplemented.
 HANDLERS: dict[str, Handler] = {
     name: handler
@@ -118,12 +120,13 @@ def _make_filter(app: App, settings: S3Settings, services: Services) -> S3Api:
     features = Features(
         multipart=multipart,
         versioning="object_versioning" in below,
+        query_api=QUERY_FILTER in info.public(),
         encryption=_has_encryption(info) or settings.accept_aes256,
         storage_classes=_storage_classes(settings, services),
     )
     others = info.with_admin()["admin"]
     known = {*below, *(others if isinstance(others, dict) else ())}
-    if settings.auth_pipeline_check and not {"tempauth", "s3token"} & known:
+    if settings.auth_pipeline_check and not {QUERY_FILTER, "tempauth", "s3token"} & known:
         # Third-party filters do not register themselves, so this is a warning only.
         telemetry.log.warning(
             "[filter:s3api]: no authentication filter after s3api in the pipeline validates signatures"
@@ -172,6 +175,7 @@ FILTER = FilterDeclaration(
     },
     left_of={
         "tempauth": "tempauth validates the S3 signature",
+        "swiftauth": "swiftauth validates the S3 signature",
         "keystoneauth": "keystoneauth authorizes the translated request",
         "slo": "s3api translates S3 requests",
         "copy": "s3api translates S3 requests",

@@ -14,15 +14,17 @@ from typing import Protocol
 
 from swift.gateway.subrequest import drained
 from swift.http import environkeys
-from swift.http.body import BodyError
+from swift.http.body import BodyError, BytesBody
 from swift.http.etagparameters import move_etag_parameters_to_rows
+from swift.http.queryapi import QUERY_BYTES_MAX, is_query_request
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
 from swift.runtime.wsgi import Handle
 from swift.s3.api.forms import is_form
 from swift.s3.api.objects import read_object
 from swift.s3.auth.caller import KnownAccounts, identify_caller
-from swift.s3.auth.identify import claim_from_request, is_signed
+from swift.s3.auth.identify import SESSION_TOKEN_HEADER, claim_from_request, is_signed
+from swift.s3.auth.v4 import claim_from_query_api
 from swift.s3.config.access_log import AccessLogDelivery, access_log_record, log_destination
 from swift.s3.config.cors import (
     add_cors_headers,
@@ -35,7 +37,7 @@ from swift.s3.config.website import decode_site, error_page_response, serve_site
 from swift.s3.core import codec
 from swift.s3.core.call import XML_TYPE, Call, Features, as_s3_error, error_document
 from swift.s3.core.checksums import default_algorithm
-from swift.s3.core.claim import Claim, anonymous_claim
+from swift.s3.core.claim import Claim, anonymous_claim, validate_access_key
 from swift.s3.core.errors import S3Error
 from swift.s3.core.names import (
     S3Target,
@@ -176,6 +178,29 @@ def pass_swift(exchange: Exchange, proceed: Proceed) -> Response:
         return response
     drained(response)
     return _with_request_ids(request, gateway.error_response(request, S3Error("AccessDenied")))
+
+
+def pass_query(exchange: Exchange, proceed: Proceed) -> Response:
+    """Pass signed forms for STS and IAM to the authentication filter, which validates the signature."""
+    gateway, request = exchange.gateway, exchange.request
+    if not gateway.features.query_api or not is_query_request(request):
+        return proceed(exchange)
+    exchange.is_signed = is_signed(request)
+    if not exchange.is_signed:
+        return gateway.forward(request)
+    try:
+        body = request.body.read(QUERY_BYTES_MAX + 1)
+        claim = claim_from_query_api(request, body, gateway.settings, time.time())
+        validate_access_key(claim.access_key)
+    except (S3Error, BodyError) as error:
+        known = as_s3_error(error)
+        assert known is not None, "both carry an answer"
+        return _with_request_ids(request, gateway.error_response(request, known))
+    claim.session_token = request.headers.get(SESSION_TOKEN_HEADER, "")
+    session = exchange.new_session(claim)
+    request.env[environkeys.S3_AUTH_DETAILS] = session.auth_details
+    request.body = BytesBody(body)
+    return gateway.forward(request)
 
 
 def _forward_swift(exchange: Exchange) -> Response:
@@ -393,12 +418,13 @@ def _validate_small_upload(request: Request, target: S3Target, claim: Claim) -> 
 
 #: The steps, the outermost first.
 STEPS: tuple[Step, ...] = (
-    # Requests that are not of S3 leave first; most requests of Swift's API pass these four only.
+    # Requests that are not of S3 leave first; most requests of Swift's API pass these five only.
     pass_authorized,
     # The host names of web sites are others than those of the API, so nothing below applies to them.
     serve_website,
     # A preflight request has no signature.
     answer_preflight,
+    pass_query,
     pass_swift,
     # From here on every response is one of S3. Errors have request ids, CORS headers and a line in the
     # access log too, so these steps are outside of the one that renders errors.

@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 #: Pages that are written by ``tools.generate``: their words stand in the code.
 GENERATED = {
     f"doc/reference/{name}.md"
-    for name in ("commands", "configuration", "headers", "metrics", "s3-operations")
+    for name in ("actions", "commands", "configuration", "headers", "metrics", "s3-operations")
 }
 FILES = sorted([*ROOT.glob("*.md"), *(ROOT / "doc").rglob("*.md")])
 CODE = sorted((ROOT / "swift").rglob("*.py"))

@@ -23,12 +23,11 @@ from swift.middleware.versioned_writes.filter import VersionedWrites
 from swift.middleware.versioned_writes.settings import VersionedWritesSettings
 from swift.runtime.wsgi import response_or_error
 from swift.s3.config.lifecycle import encode_rules
-from swift.s3.core.call import Features, PolicyVerdict
+from swift.s3.core.call import Features
 from swift.s3.core.names import REGISTRY, registry_path
 from swift.s3.core.settings import S3Settings
 from swift.s3.daemons.lifecycle import Lifecycle, LifecycleSettings
 from swift.s3.filter import S3Api
-from swift.s3.policy.document import PolicyRequest, Principal, evaluate_policy, parse_policy
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
 from test.support.daemons import DaemonFixture
@@ -330,49 +329,3 @@ class LifecycleFixture:
                 (row["name"], row["version_id"], "deleted" in row["content_type"])
                 for row in json.loads(response.read_body())
             ]
-
-
-# --- policies ---------------------------------------------------------------------------------------
-
-# Policies of a bucket called photos, who asks, and what is known of a request.
-
-
-ANN = Principal("acme:ann", frozenset(("acme", "AUTH_acme")))
-BOB = Principal("acme:bob", frozenset(("acme", "AUTH_acme")))
-EVE = Principal("other:eve", frozenset(("other", "AUTH_other")))
-KEY = Principal("0123abcd", frozenset(("AUTH_p1",)))
-NOBODY = Principal()
-ALLOW, DENY, SILENT = PolicyVerdict.ALLOW, PolicyVerdict.DENY, PolicyVerdict.SILENT
-
-
-class Known:
-    """Policy context with the test's values; records the requested keys."""
-
-    def __init__(self, **values):
-        self.found = {
-            name.replace("__", ":"): v if isinstance(v, list) else [v] for name, v in values.items()
-        }
-        self.asked = []
-
-    def with_(self, pairs):
-        self.found.update({name: v if isinstance(v, list) else [v] for name, v in pairs.items()})
-        return self
-
-    def values(self, key):
-        self.asked.append(key)
-        return self.found.get(key)
-
-
-def statement(effect="Allow", principal="*", action="s3:GetObject", resource="photos/*", **more):
-    found = {"Effect": effect, "Action": action, "Resource": f"arn:aws:s3:::{resource}", **more}
-    if "NotPrincipal" not in more:
-        found["Principal"] = principal
-    return found
-
-
-def policy(*statements, version="2012-10-17"):
-    return parse_policy(json.dumps({"Version": version, "Statement": list(statements)}), "photos")
-
-
-def verdict(found, caller=BOB, action="s3:GetObject", key="k", facts=None):
-    return evaluate_policy(found, PolicyRequest(caller, action, "photos", key, facts or Known()))

@@ -1,8 +1,8 @@
 """Write all generated files, or compare them with what is there: ``python -m tools.generate [--check]``.
 
 It writes samples and reference pages of options, headers and metrics, ``known.json`` and ``declared.json``,
-man pages, completions of shells, units of systemd, lists of Debian's packages, dashboards, the table of
-the S3 API, and the drawing of the layers.
+man pages, completions of shells, units of systemd, lists of Debian's packages, dashboards, the tables of
+the S3 API and of actions, and the drawing of the layers.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ OWNED = (
 def files(root: Path) -> Iterator[tuple[Path, str]]:
     """Return every generated file below ``root`` with its text."""
     from tools.generate import (
+        actions,
         completions,
         dashboards,
         debian,
@@ -50,6 +51,7 @@ def files(root: Path) -> Iterator[tuple[Path, str]]:
         metrics,
         dashboards,
         s3_matrix,
+        actions,
         house,
     )
     for module in generators:

@@ -361,6 +361,6 @@ FILTER = FilterDeclaration(
         "reservations": bool(settings.ticket_key),
         "max_duration": settings.reservation_seconds_max,
     },
-    right_of=dict.fromkeys(("tempauth", "keystoneauth"), "the user must be identified"),
+    right_of=dict.fromkeys(("tempauth", "swiftauth", "keystoneauth"), "the user must be identified"),
     left_of=dict.fromkeys(("slo", "dlo", "copy"), "a large object or copy is admitted as one request"),
 )

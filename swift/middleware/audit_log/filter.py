@@ -298,6 +298,8 @@ FILTER = FilterDeclaration(
     AuditLogSettings,
     _make_filter,
     position=42,
-    left_of=dict.fromkeys(("tempauth", "keystoneauth", "s3api", "s3token", "tempurl", "formpost"), _UNSEEN),
+    left_of=dict.fromkeys(
+        ("tempauth", "swiftauth", "keystoneauth", "s3api", "s3token", "tempurl", "formpost"), _UNSEEN
+    ),
     right_of={"catch_errors": "catch_errors makes the transaction id"},
 )

@@ -152,6 +152,7 @@ FILTER = FilterDeclaration(
     default=True,
     left_of={
         "tempauth": "tempauth authorizes each of its requests",
+        "swiftauth": "swiftauth authorizes each of its requests",
         "keystoneauth": "keystoneauth authorizes each of its requests",
         "encryption": "its own requests must pass through encryption",
     },

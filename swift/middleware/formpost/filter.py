@@ -230,6 +230,7 @@ FILTER = FilterDeclaration(
     info=lambda settings: digests_info(settings.allowed_digests),
     left_of={
         "tempauth": "formpost authorizes posted forms",
+        "swiftauth": "formpost authorizes posted forms",
         "keystoneauth": "formpost authorizes posted forms",
     },
 )

@@ -23,6 +23,7 @@ from swift.http.response import TEXT, Response
 from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.middleware.recon import devices, machine
 from swift.platform.disk import Disk
+from swift.platform.nativedisk import native_module
 from swift.platform.regularfiles import FileIdentity, file_identity, read_regular, read_through_links
 from swift.runtime.copystate import PROGRESS, STATE
 from swift.telemetry.devicefaults import KEY as DEVICE_ERRORS
@@ -117,6 +118,7 @@ class Recon(Filter):
         root, threads = settings.devices, devices.DeviceThreads()
         self._checks: dict[str, Callable[[], object]] = {
             "version": lambda: {"version": __version__},
+            "native": lambda: {"native_disk": native_module() is not None},
             "time": time.time,
             "mem": lambda: machine.parse_meminfo(_read_text(machine.MEMINFO)),
             "load": lambda: machine.parse_loadavg(_read_text(machine.LOADAVG)),

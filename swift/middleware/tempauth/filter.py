@@ -13,39 +13,21 @@ from swift.base.errors import ConfigError
 from swift.cluster.memcache import MemcacheError
 from swift.compose import Services
 from swift.config.schema import Conf
-from swift.gateway.info import account_info
-from swift.http import environkeys, fields
-from swift.http.acl import (
-    account_acl_error,
-    format_account_acl,
-    normalize_acl,
-    parse_account_acl,
-    parse_acl,
-    parse_stored_account_acl,
-)
+from swift.http import environkeys
 from swift.http.authdetails import AuthDetails
-from swift.http.headers import HeaderMap, utf8_value, wire_value
+from swift.http.headers import HeaderMap, wire_value
 from swift.http.request import Request
 from swift.http.response import HTML, Response, error_response
-from swift.middleware.authorization import (
-    has_valid_sync_key,
-    is_request_referrer_allowed,
-    match_prefix,
-    normalise_prefixes,
-    respond_to_identity_question,
-    unauthorized_response,
-)
-from swift.middleware.filter import App, Filter, FilterDeclaration
+from swift.middleware.authorization import normalise_prefixes, unauthorized_response
+from swift.middleware.filter import App, FilterDeclaration
+from swift.middleware.groupauth import GroupAuthorization, RefusalEvents, required_groups
 from swift.middleware.tempauth.fernet import make_fernet_tokens
 from swift.middleware.tempauth.users import (
-    RESELLER_ADMIN,
-    RESELLER_READER,
     TempauthSettings,
     User,
     format_groups,
     parse_access_keys,
     parse_users,
-    required_groups,
 )
 from swift.telemetry.events import Event
 from swift.telemetry.telemetry import Telemetry
@@ -55,14 +37,11 @@ _FORBIDDEN = Event("tempauth.{prefix}.forbidden", "Requests answered with 403.")
 _DENIED = Event("tempauth.{prefix}.token_denied", "Requests for a token with wrong keys.")
 _ERRORS = Event("tempauth.{prefix}.errors", "Errors of the filter.")
 
-ACL_HEADER = "x-account-access-control"
-
-
 #: Retry-After while no cache server responds: the client reconnects each second.
 RETRY_AFTER_S = 1
 
 
-class Tempauth(Filter):
+class Tempauth(GroupAuthorization):
     """Issues tokens for configured users and authorizes their requests."""
 
     def __init__(
@@ -73,20 +52,18 @@ class Tempauth(Filter):
         conf: Conf,
         telemetry: Telemetry,
     ):
-        super().__init__(app)
+        prefixes = normalise_prefixes(settings.reseller_prefix)
+        events = RefusalEvents(_UNAUTHORIZED, _FORBIDDEN)
+        super().__init__(app, prefixes, required_groups(conf, prefixes), telemetry.statsd, events)
         self._settings = settings
         self._users = users
         self._access_keys = parse_access_keys(conf, users)
-        self._prefixes = normalise_prefixes(settings.reseller_prefix)
-        self._required_groups = required_groups(conf, self._prefixes)
         self._fernet = make_fernet_tokens(conf, settings.active_fernet_key_id, life_s=settings.token_life)
         path = settings.auth_prefix.strip("/")
         self._auth_path = f"/{path or 'auth'}/"
         self._log = telemetry.log
-        self._statsd = telemetry.statsd
         #: Configured user → its group string.
         self._cached_groups: dict[tuple[str, str], str] = {}
-        self._metric_prefix = self._prefixes[0] or "NONE"
 
     # every request
 
@@ -111,7 +88,7 @@ class Tempauth(Filter):
             except MemcacheError as error:
                 return self._cache_error_response(request, error)
             if groups is None:
-                _UNAUTHORIZED.count(self._statsd, prefix=self._metric_prefix)
+                self._count(_UNAUTHORIZED)
                 return (
                     unauthorized_response(request) if self._prefixes[0] else self._forward_anonymous(request)
                 )
@@ -123,7 +100,7 @@ class Tempauth(Filter):
         access_key = details["access_key"]
         key = self._access_keys.get(access_key)
         if key is None or not details["check_signature"](key.secret):
-            _UNAUTHORIZED.count(self._statsd, prefix=self._metric_prefix)
+            self._count(_UNAUTHORIZED)
             return unauthorized_response(request, wire_value(access_key.partition(":")[0]))
         user = key.user
         entity = request.entity
@@ -145,38 +122,6 @@ class Tempauth(Filter):
             return unquote(user.storage_url.rsplit("/", 1)[-1])
         return self._prefixes[0] + user.account
 
-    def _set_identity(self, request: Request, groups: str) -> Response:
-        env = request.env
-        names = groups.split(",")
-        env[environkeys.REMOTE_USER] = groups
-        env[environkeys.AUTHORIZE] = self.authorise
-        env[environkeys.CLEAN_ACL] = normalize_acl
-        if len(names) > 1:
-            env[environkeys.ACCESS_LOGGING] = {"user_id": names[1]}
-        if RESELLER_ADMIN in names:
-            env[environkeys.RESELLER_REQUEST] = True
-        return respond_to_identity_question(request) or self._forward_with_account_acl(request)
-
-    def _forward_anonymous(self, request: Request) -> Response:
-        env = request.env
-        account = _request_account(request)
-        if account is not None and match_prefix(account, self._prefixes) is not None:
-            env[environkeys.AUTHORIZE] = self.authorise
-            env[environkeys.CLEAN_ACL] = normalize_acl
-        elif environkeys.AUTHORIZE not in env:
-            env[environkeys.AUTHORIZE] = self._denial
-        return self._forward_with_account_acl(request)
-
-    def _forward_with_account_acl(self, request: Request) -> Response:
-        """Forward the request; convert the account ACL of the response from system metadata to a header."""
-        response = self.forward(request)
-        stored = response.headers.pop(fields.SYSMETA_ACCOUNT_ACL, None)
-        if stored and request.env.get(environkeys.OWNER):
-            parsed = parse_account_acl(stored)
-            if parsed:
-                response.headers[ACL_HEADER] = format_account_acl(parsed)
-        return response
-
     def _groups_of_token(self, request: Request, token: str) -> str | None:
         prefix = self._prefixes[0]
         if self._fernet is not None and token.startswith(prefix):
@@ -193,96 +138,9 @@ class Tempauth(Filter):
 
     def _cache_error_response(self, request: Request, error: MemcacheError) -> Response:
         """Return 503 when no cache server responds: the token may be valid."""
-        _ERRORS.count(self._statsd, prefix=self._metric_prefix)
+        self._count(_ERRORS)
         self._log.error(str(error), txid=request.env.get(environkeys.TRANS_ID))
         return error_response(503, headers={"retry-after": str(RETRY_AFTER_S)})
-
-    # authorisation
-
-    def authorise(self, request: Request) -> Response | None:
-        """Return None for an allowed request, else the denial (the contract of ``swift.authorize``)."""
-        entity = request.entity
-        if entity is None:
-            return error_response(404)
-        account, container, obj = entity.path
-        prefix = match_prefix(account, self._prefixes)
-        if prefix is None:
-            return self._denial(request)
-        problem = self._check_account_acl(request, container)
-        if problem is not None:
-            return problem
-        groups = [group for group in (request.env.get(environkeys.REMOTE_USER) or "").split(",") if group]
-        if self._is_owner(request, groups, account, prefix, container):
-            request.env[environkeys.OWNER] = True
-            return None
-        is_dot_account = account[len(prefix) :].startswith(".")
-        if RESELLER_READER in groups and not is_dot_account and request.method in ("GET", "HEAD"):
-            return None
-        if self._is_allowed_by_acl(request, groups, obj):
-            return None
-        if self._is_allowed_by_account_acl(request, groups, account, container):
-            return None
-        return self._denial(request)
-
-    def _is_owner(
-        self, request: Request, groups: list[str], account: str, prefix: str, container: str | None
-    ) -> bool:
-        name = account[len(prefix) :]
-        if RESELLER_ADMIN in groups and name and not name.startswith("."):
-            return True
-        if account not in groups or (container is None and request.method in ("PUT", "DELETE")):
-            return False
-        required = self._required_groups.get(prefix)
-        return not required or required in groups
-
-    def _is_allowed_by_acl(self, request: Request, groups: list[str], obj: str | None) -> bool:
-        if has_valid_sync_key(request) or request.method == "OPTIONS":
-            return True
-        referrers, acl_groups = parse_acl(utf8_value(request.acl or ""))
-        if is_request_referrer_allowed(request, referrers) and (obj or ".rlistings" in acl_groups):
-            return True
-        return any(group in acl_groups for group in groups)
-
-    def _is_allowed_by_account_acl(
-        self, request: Request, groups: list[str], account: str, container: str | None
-    ) -> bool:
-        acls = self._account_acls(request, account)
-        if not acls:
-            return False
-        # Stored lists are Latin-1 views of the header's bytes.
-        user_groups = {wire_value(group) for group in groups}
-        if user_groups & set(acls.get("admin", ())):
-            request.env[environkeys.OWNER] = True
-            return True
-        reading = request.method in ("GET", "HEAD")
-        if user_groups & set(acls.get("read-write", ())) and (container or reading):
-            return True
-        return bool(user_groups & set(acls.get("read-only", ()))) and reading
-
-    def _account_acls(self, request: Request, account: str) -> dict[str, list[str]]:
-        info = account_info(request, self.forward, account)
-        return parse_stored_account_acl(info.sysmeta.get("core-access-control"))
-
-    def _check_account_acl(self, request: Request, container: str | None) -> Response | None:
-        """Validate a new account ACL and convert it to system metadata."""
-        value = request.headers.get(ACL_HEADER)
-        if value is None or container is not None or request.method not in ("PUT", "POST"):
-            return None
-        problem = account_acl_error(value)
-        if problem is not None:
-            text = f"X-Account-Access-Control invalid: {problem}\n\nInput: {value}\n"
-            return error_response(
-                400, text.encode("latin-1", "replace"), content_type="text/plain; charset=UTF-8"
-            )
-        request.headers[fields.SYSMETA_ACCOUNT_ACL] = format_account_acl(parse_account_acl(value) or {})
-        return None
-
-    def _denial(self, request: Request) -> Response:
-        if request.env.get(environkeys.REMOTE_USER):
-            _FORBIDDEN.count(self._statsd, prefix=self._metric_prefix)
-            return error_response(403)
-        _UNAUTHORIZED.count(self._statsd, prefix=self._metric_prefix)
-        return unauthorized_response(request)
 
     # tokens
 
@@ -307,7 +165,7 @@ class Tempauth(Filter):
         if user is None or not hmac.compare_digest(
             user.key.encode("utf-8"), (key or "").encode("latin-1", "replace")
         ):
-            _DENIED.count(self._statsd, prefix=self._metric_prefix)
+            self._count(_DENIED)
             return unauthorized_response(request, self._failure_realm(request, owner, account))
         try:
             return self._token_response(request, user)
@@ -386,11 +244,6 @@ def _parse_cached_token(value: object) -> tuple[float, str] | None:
     if isinstance(expires, bool) or not isinstance(expires, int | float) or not isinstance(groups, str):
         return None
     return expires, groups
-
-
-def _request_account(request: Request) -> str | None:
-    entity = request.entity
-    return None if entity is None else entity.path.account
 
 
 def _header_text(value: str) -> str:

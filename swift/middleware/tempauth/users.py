@@ -11,8 +11,7 @@ from typing import ClassVar
 from swift.base.errors import ConfigError
 from swift.config.kinds import integer
 from swift.config.schema import Settings, option
-
-ADMIN, RESELLER_ADMIN, RESELLER_READER = ".admin", ".reseller_admin", ".reseller_reader"
+from swift.middleware.groupauth import ADMIN
 
 
 @dataclass(frozen=True)
@@ -108,15 +107,6 @@ def _parse_user(option_name: str, account: str, user: str, value: str) -> User:
     key, *groups = tokens
     storage_url = groups.pop() if groups and ("://" in groups[-1] or "$HOST" in groups[-1]) else None
     return User(account, user, key, tuple(groups), storage_url)
-
-
-def required_groups(conf: Mapping[str, object], prefixes: list[str]) -> dict[str, str]:
-    """Return the ``require_group`` of each prefix; ``<PREFIX>_require_group`` overrides the general one."""
-    general = str(conf.get("require_group", "")).strip()
-    groups = {}
-    for prefix in prefixes:
-        groups[prefix] = str(conf.get(f"{prefix}require_group", general)).strip()
-    return groups
 
 
 def format_groups(user: User, prefixes: list[str]) -> str:

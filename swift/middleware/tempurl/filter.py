@@ -328,6 +328,7 @@ FILTER = FilterDeclaration(
     info=_info_entry,
     left_of={
         "tempauth": "tempurl authorizes signed links",
+        "swiftauth": "tempurl authorizes signed links",
         "keystoneauth": "tempurl authorizes signed links",
     },
 )

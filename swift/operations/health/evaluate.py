@@ -136,6 +136,8 @@ class ClusterSnapshot:
     device_errors: dict[Host, dict[str, DeviceErrors]] = field(default_factory=dict)
     #: Host → device of the packed engine → its space.
     packed: dict[Host, dict[str, PackedSpaceReport]] = field(default_factory=dict)
+    #: Host → whether its object server takes several steps on a disk in one native call.
+    native_disk: dict[Host, bool] = field(default_factory=dict)
     #: Host → names of ring files that differ from those here.
     other_rings: dict[Host, Sequence[str]] = field(default_factory=dict)
     #: Host → seconds by which its clock differs.
@@ -325,6 +327,7 @@ def evaluate(
             for host, found in snapshot.device_errors.items()
             for device, errors in found.items()
         },
+        "native_disk": {str(host): native for host, native in sorted(snapshot.native_disk.items())},
         "packed_devices": {
             f"{host}/{device}": asdict(space)
             for host, found in snapshot.packed.items()

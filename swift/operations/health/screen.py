@@ -31,6 +31,7 @@ def screen(health: Health, now_s: float) -> Iterator[str]:
         f"quarantined: {quarantined['objects']} objects, {quarantined['containers']} containers, "
         f"{quarantined['accounts']} accounts"
     )
+    yield from _native_lines(health)
     for problem in health.problems:
         yield ""
         yield f"{problem.level.name}: {problem.text}"
@@ -38,6 +39,15 @@ def screen(health: Health, now_s: float) -> Iterator[str]:
     yield from _draining_lines(health)
     yield from _capacity_lines(health)
     yield from _forecast_lines(health, now_s)
+
+
+def _native_lines(health: Health) -> Iterator[str]:
+    """Yield a line about native disk calls, if a server says whether it makes them."""
+    native = health.facts["native_disk"]
+    without = [host for host, is_native in native.items() if not is_native]
+    if native:
+        names = f"; without: {', '.join(without)}" if without else ""
+        yield f"native disk calls: {len(native) - len(without)} of {len(native)} object servers{names}"
 
 
 def _copies_cells(copies: RingCopies | None) -> tuple[str, str, str]:

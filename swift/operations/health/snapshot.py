@@ -116,7 +116,10 @@ def _record_objects(client: ReconClient, hosts: Sequence[Host], snapshot: Cluste
         snapshot.drive_errors[reply.host] = _count(reply.content, "drive_audit_errors")
     for reply, said in _mappings(client.recon(hosts, "quarantined")):
         snapshot.quarantined[reply.host] = _numbers_of(said)
-    # Nodes of OpenStack Swift do not have it.
+    # Nodes of OpenStack Swift do not have what follows.
+    for reply, said in _mappings(client.recon(hosts, "native")):
+        if isinstance(said.get("native_disk"), bool):
+            snapshot.native_disk[reply.host] = bool(said["native_disk"])
     for reply, said in _mappings(client.recon(hosts, "compactor/object")):
         snapshot.packed[reply.host] = _packed_spaces(said.get("object_packed_devices"))
 

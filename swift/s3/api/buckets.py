@@ -11,6 +11,8 @@ from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.objectlock import ENABLED
 from swift.http.response import Response
+from swift.http.storedtags import encode_tags
+from swift.identity.policy.document import BUCKET_ARN_PREFIX
 from swift.s3.api.listing import read_page, render_user, user_element
 from swift.s3.api.retention import enable_lock
 from swift.s3.core.call import Call, Handler, invalid_argument, no_content, xml_response
@@ -19,7 +21,7 @@ from swift.s3.core.metadata import DELETE_MARKER_TYPE
 from swift.s3.core.names import is_bucket_name, segments_container
 from swift.s3.core.segments import segments_containers
 from swift.s3.core.session import with_trusted_bucket
-from swift.s3.core.tags import BUCKET_TAGS_MAX, encode_tags, parse_tag_elements
+from swift.s3.core.tags import BUCKET_TAGS_MAX, parse_tag_elements
 from swift.s3.core.uploadstate import (
     CallerObjectClient,
     SwapOutcome,
@@ -34,7 +36,6 @@ from swift.s3.core.xml import Group, RepeatedGroup, Text, Value, parse, text_of,
 from swift.s3.policy.acls import parse_stored_acl
 from swift.s3.policy.authorize import new_bucket_acl_headers, read_bucket_acl
 from swift.s3.policy.context import OWNER_ENFORCED, OWNERSHIPS
-from swift.s3.policy.document import BUCKET_ARN_PREFIX
 
 CREATE_BUCKET = Group(
     "CreateBucketConfiguration",

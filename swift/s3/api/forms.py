@@ -16,6 +16,7 @@ from swift.http import environkeys
 from swift.http.headers import HeaderMap, has_control_characters, wire_value
 from swift.http.request import Request
 from swift.http.response import Response
+from swift.http.storedtags import tags_header
 from swift.middleware.formpost.form import Form, FormFileBody, parse_parameters
 from swift.s3.api.objects import put_object
 from swift.s3.auth.identify import claim_from_form
@@ -25,7 +26,7 @@ from swift.s3.core.errors import RejectedBody, S3Error
 from swift.s3.core.metadata import CONTENT_HEADERS
 from swift.s3.core.names import KEY_BYTES_MAX
 from swift.s3.core.router import Endpoint
-from swift.s3.core.tags import OBJECT_TAGS_MAX, TAGGING, parse_tags_document, tags_header
+from swift.s3.core.tags import OBJECT_TAGS_MAX, TAGGING, parse_tags_document
 from swift.s3.core.xml import Group, parse, texts
 from swift.s3.policy.authorize import authorize
 

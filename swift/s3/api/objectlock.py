@@ -24,8 +24,8 @@ from swift.http.objectlock import (
     parse_default_retention,
     parse_lock,
 )
+from swift.http.packedconfig import sysmeta_key
 from swift.s3.core.call import Call, invalid_argument
-from swift.s3.core.codec import sysmeta_key
 from swift.s3.core.errors import S3Error, invalid_request
 from swift.s3.policy.authorize import require_owner
 

@@ -13,6 +13,7 @@ from swift.http import fields
 from swift.http.conditional import client_etag, if_range_matches, parse_http_date
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
+from swift.http.storedtags import decode_tags, encode_tags
 from swift.s3.api.delete import enqueue_deletion_event, remove_object
 from swift.s3.api.encryption import (
     AES256,
@@ -71,14 +72,7 @@ from swift.s3.core.metadata import (
     to_swift_headers,
 )
 from swift.s3.core.session import owner_sysmeta, with_trusted_bucket
-from swift.s3.core.tags import (
-    OBJECT_TAGS_MAX,
-    TAGGING,
-    decode_tags,
-    encode_tags,
-    parse_tags_document,
-    render_tags,
-)
+from swift.s3.core.tags import OBJECT_TAGS_MAX, TAGGING, parse_tags_document, render_tags
 from swift.s3.core.xml import Group, RepeatedGroup, Text, Value
 from swift.s3.policy.authorize import authorize_read, new_object_acl_headers, open_object
 

@@ -14,6 +14,7 @@ from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import Response
+from swift.http.storedtags import encode_tags
 from swift.middleware.versioned_writes.names import Version, unquote_container_name, version_name_bytes
 from swift.s3.core.call import Call, invalid_argument, version_query
 from swift.s3.core.checksums import ALGORITHMS, FULL_OBJECT
@@ -31,7 +32,7 @@ from swift.s3.core.metadata import (
 from swift.s3.core.names import KEY_BYTES_MAX
 from swift.s3.core.payload import S3Upload, parse_content_md5
 from swift.s3.core.session import Session
-from swift.s3.core.tags import encode_tags, parse_tags_header
+from swift.s3.core.tags import parse_tags_header
 from swift.s3.core.xml import Value
 
 

@@ -51,6 +51,7 @@ _CACHE_PREFIX, _CACHE_TTL_S, _ACCOUNTS_MAX = "s3account/", 86400, 10_000
 _IDENTITY_KEYS = (
     *(environkeys.REMOTE_USER, environkeys.CLEAN_ACL, environkeys.RESELLER_REQUEST),
     *(environkeys.ACCESS_LOGGING, environkeys.KEYSTONE_IDENTITY, environkeys.KEYSTONE_TOKEN_INFO),
+    environkeys.IDENTITY,
 )
 _USER_ID_MAX = 128
 
@@ -80,7 +81,8 @@ def identify_caller(session: Session, known_accounts: KnownAccounts) -> Session:
     known_accounts.learn(session.request, key, account)
     _note_caller(session.request, sub, key, account)
     environ = {name: env[name] for name in _IDENTITY_KEYS if name in env}
-    return session.with_identity(CallerIdentity(account, env.get(environkeys.AUTHORIZE), environ))
+    identity = CallerIdentity(account, env.get(environkeys.AUTHORIZE), environ, env.get(environkeys.IDENTITY))
+    return session.with_identity(identity)
 
 
 def _note_caller(request: Request, sub: Request, key: str, account: str) -> None:

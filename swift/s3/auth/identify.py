@@ -47,8 +47,12 @@ def claim_from_request(request: Request, host_bucket: str, settings: S3Settings,
     else:
         raise S3Error("AccessDenied", reason="unknown_auth")
     validate_access_key(claim.access_key)
+    claim.session_token = request.headers.get(SESSION_TOKEN_HEADER, "")
     return claim
 
+
+#: The token of a temporary access key; presigned URLs and forms have it as well.
+SESSION_TOKEN_HEADER = "x-amz-security-token"
 
 # --- forms --------------------------------------------------------------------------------------------
 
@@ -89,6 +93,13 @@ class FormClaimV4(ClaimV4):
 
 def claim_from_form(fields: Mapping[str, str], settings: S3Settings) -> Claim | None:
     """Return the claim of a form's fields; None without a signature; raise ``S3Error``."""
+    claim = _claim_from_form(fields, settings)
+    if claim is not None:
+        claim.session_token = fields.get(SESSION_TOKEN_HEADER, "")
+    return claim
+
+
+def _claim_from_form(fields: Mapping[str, str], settings: S3Settings) -> Claim | None:
     policy = fields.get("policy", "").encode("utf-8")
     if "x-amz-credential" in fields or "x-amz-signature" in fields:
         return _claim_from_v4_form(fields, policy, settings)

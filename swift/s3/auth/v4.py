@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from hashlib import sha256
 from typing import NamedTuple
 from urllib.parse import quote, unquote_plus, unquote_to_bytes
 
@@ -43,11 +44,16 @@ _collapse_spaces = re.compile(r"\s{2,}").sub
 
 
 class Credential(NamedTuple):
-    """The access key, date and region of a credential."""
+    """The access key, date, region and service of a credential."""
 
     access_key: str
     date: str
     region: str
+    service: str
+
+
+#: The services whose requests have a global region, or that of the client's configuration.
+QUERY_SERVICES = frozenset(("iam", "sts"))
 
 
 def claim_from_header(request: Request, value: str, settings: S3Settings, now: float) -> ClaimV4:
@@ -71,6 +77,32 @@ def claim_from_header(request: Request, value: str, settings: S3Settings, now: f
         canonical_request=canonical,
         content_sha256=content_sha256,
         is_presigned=False,
+    )
+
+
+def claim_from_query_api(request: Request, body: bytes, settings: S3Settings, now: float) -> ClaimV4:
+    """Return the claim of a signed request of the query protocol; raise ``S3Error``.
+
+    Its clients need not send the hash of the body, which the signature covers.
+    """
+    value = request.headers.get("authorization", "")
+    fields = _parse_authorization(value.removeprefix(ALGORITHM))
+    stamp, seconds = amz_date_of_request(request.headers)
+    services = QUERY_SERVICES | _S3
+    credential = parse_credential(fields["Credential"], stamp, settings, _HEADER_ERRORS, services)
+    validate_clock_skew(seconds, now, settings.allowable_clock_skew)
+    signed = fields["SignedHeaders"].split(";")
+    _validate_signed_headers(request.headers, signed)
+    content_sha256 = sha256(body).hexdigest()
+    return ClaimV4(
+        credential.access_key,
+        fields["Signature"],
+        stamp=stamp,
+        region=credential.region,
+        canonical_request=_canonical_request(request, request.query, signed, content_sha256),
+        content_sha256=content_sha256,
+        is_presigned=False,
+        service=credential.service,
     )
 
 
@@ -168,13 +200,20 @@ _QUERY_ERRORS = CredentialErrors(
 FORM_ERRORS = CredentialErrors("InvalidArgument", "")
 
 
-def parse_credential(text: str, stamp: str, settings: S3Settings, place: CredentialErrors) -> Credential:
+_S3 = frozenset(("s3",))
+
+
+def parse_credential(
+    text: str, stamp: str, settings: S3Settings, place: CredentialErrors, services: frozenset[str] = _S3
+) -> Credential:
     """Return the parts of a credential for a request of this date; raise ``S3Error``."""
-    return _parse_credential(text, stamp[:8], settings.location, place)
+    return _parse_credential(text, stamp[:8], settings.location, place, services)
 
 
 @lru_cache(maxsize=1024)
-def _parse_credential(text: str, day: str, location: str, place: CredentialErrors) -> Credential:
+def _parse_credential(
+    text: str, day: str, location: str, place: CredentialErrors, services: frozenset[str]
+) -> Credential:
     parts = utf8_value(text).split("/")
     if len(parts) != 5 or not parts[0]:
         text = 'the Credential is mal-formed; expecting "<YOUR-AKID>/YYYYMMDD/REGION/SERVICE/aws4_request".'
@@ -182,15 +221,15 @@ def _parse_credential(text: str, day: str, location: str, place: CredentialError
     access_key, date, region, service, end = parts
     if end != "aws4_request":
         raise place.make(f'incorrect terminal "{end}". This endpoint uses "aws4_request".')
-    if service != "s3":
+    if service not in services:
         raise place.make(f'incorrect service "{service}". This endpoint belongs to "s3".')
-    if region not in (location, location.lower()):
+    if service == "s3" and region not in (location, location.lower()):
         raise place.make(f"the region '{region}' is wrong; expecting '{location}'", Region=location)
     if date != day:
         raise S3Error(
             place.code, f'Invalid credential date "{date}". This date is not the same as X-Amz-Date: "{day}".'
         )
-    return Credential(access_key, date, region)
+    return Credential(access_key, date, region, service)
 
 
 def _validate_expiry(text: str, seconds: int, now: float, settings: S3Settings) -> None:

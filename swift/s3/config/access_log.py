@@ -21,10 +21,10 @@ from swift.gateway.info import cached_container
 from swift.gateway.subrequest import drained, make_subrequest, preauthorise
 from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
+from swift.http.packedconfig import sysmeta_key
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.runtime.wsgi import Handle
-from swift.s3.core import codec
 from swift.s3.core.privileged import SWIFT_SOURCE
 from swift.s3.core.session import Session
 from swift.s3.core.xml import Group, RepeatedGroup, Text, TypeAttribute, texts
@@ -244,7 +244,7 @@ class AccessLogDelivery:
 
 # --- records of requests ------------------------------------------------------------------------------
 
-LOGGING_KEY = codec.sysmeta_key(fields.SYSMETA_S3_BUCKET_LOGGING)
+LOGGING_KEY = sysmeta_key(fields.SYSMETA_S3_BUCKET_LOGGING)
 _SIGNATURES = {"AWS": "SigV2", "AWS4-HMAC-SHA256": "SigV4"}
 _AUTHENTICATIONS = {"REST-HEADER": "AuthHeader", "REST-QUERY-STRING": "QueryString", "POST": "-"}
 

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from swift.base.documents import JsonObject
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
+from swift.identity.policy.document import BUCKET_ARN_PREFIX
 from swift.s3.core import codec
 from swift.s3.core.call import Call, Handler, invalid_argument, no_content, xml_response
 from swift.s3.core.errors import S3Error
@@ -18,7 +19,6 @@ from swift.s3.core.schema import Fixed, Kind, Leaf, Record, Section, Texts, choi
 from swift.s3.core.session import owner_sysmeta
 from swift.s3.core.xml import Group, Parsed, RepeatedGroup, Text, Tree, Value, text_of, tree_of
 from swift.s3.policy.authorize import require_owned_target
-from swift.s3.policy.document import BUCKET_ARN_PREFIX
 
 #: Fields that listings provide; others would need a request for each object.
 OPTIONAL_FIELDS = ("Size", "LastModifiedDate", "ETag", "StorageClass", "IsMultipartUploaded")

@@ -14,6 +14,7 @@ from swift.base.documents import JsonObject
 from swift.base.timestamp import InvalidTimestamp, Timestamp, http_date
 from swift.http import fields
 from swift.http.headers import HeaderMap, wire_value
+from swift.http.storedtags import Tags, decode_tags
 from swift.s3.config.lifecyclerules import DAY_S, LifecycleRule, Transition, find_expiry
 from swift.s3.core import codec
 from swift.s3.core.call import Call, invalid_argument
@@ -32,7 +33,7 @@ from swift.s3.core.schema import (
     number,
 )
 from swift.s3.core.segments import make_segments_container
-from swift.s3.core.tags import OBJECT_TAGS_MAX, Tags, add_tag, decode_tags
+from swift.s3.core.tags import OBJECT_TAGS_MAX, add_tag
 from swift.s3.core.xml import Group, RepeatedGroup, Tree, Value, tree_of, trees_of
 
 RULES_MAX, ID_MAX, NEWER_VERSIONS_MAX = 1000, 255, 100

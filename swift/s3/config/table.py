@@ -9,7 +9,13 @@ from enum import Enum
 from swift.base.truth import is_true
 from swift.http import fields
 from swift.http.headers import HeaderMap
+from swift.http.packedconfig import sysmeta_key
 from swift.http.response import Response
+from swift.http.storedtags import decode_tags, encode_tags
+from swift.identity.bucketrules import BLOCK_KEY
+from swift.identity.policy.conditions import InvalidPolicy
+from swift.identity.policy.document import POLICY_BYTES_MAX, parse_policy
+from swift.identity.policy.evaluate import is_public
 from swift.s3.config import cors, lifecycle, notifications, website
 from swift.s3.config.access_log import LOGGING, LOGGING_KEY, PREFIX_MAX, LogTarget, parse_log_target
 from swift.s3.core import codec
@@ -18,14 +24,7 @@ from swift.s3.core.errors import S3Error
 from swift.s3.core.names import is_bucket_name
 from swift.s3.core.router import OPERATIONS
 from swift.s3.core.session import owner_sysmeta, sysmeta_of
-from swift.s3.core.tags import (
-    BUCKET_TAGS_MAX,
-    TAGGING,
-    decode_tags,
-    encode_tags,
-    parse_tags_document,
-    render_tags,
-)
+from swift.s3.core.tags import BUCKET_TAGS_MAX, TAGGING, parse_tags_document, render_tags
 from swift.s3.core.xml import (
     Element,
     Group,
@@ -40,9 +39,7 @@ from swift.s3.core.xml import (
 )
 from swift.s3.policy.acls import acl_from_swift, parse_stored_acl
 from swift.s3.policy.authorize import read_bucket_rules, require_owned_target, require_owner
-from swift.s3.policy.conditions import InvalidPolicy
 from swift.s3.policy.context import (
-    BLOCK_KEY,
     OWNER_ENFORCED,
     OWNER_PAYS,
     OWNERSHIP_KEY,
@@ -51,7 +48,6 @@ from swift.s3.policy.context import (
     PUBLIC_ACCESS_BLOCKS,
     REQUESTER_PAYS,
 )
-from swift.s3.policy.document import POLICY_BYTES_MAX, is_public, parse_policy
 
 
 class AllowedCaller(Enum):
@@ -385,7 +381,7 @@ _TAGS = fields.SYSMETA_S3_BUCKET_TAGGING
 
 
 def _render_tags(sysmeta: Mapping[str, str]) -> Value | None:
-    text = sysmeta.get(codec.sysmeta_key(_TAGS))
+    text = sysmeta.get(sysmeta_key(_TAGS))
     return render_tags(decode_tags(text)) if text else None
 
 

@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from urllib.parse import quote
 
 from swift import green
@@ -17,6 +16,7 @@ from swift.http.body import BodyError, RequestBody, ResponseBody
 from swift.http.headers import HeaderMap, utf8_value
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
+from swift.identity.policy.evaluate import PolicyVerdict
 from swift.s3.core.checksums import CHECKSUM_HEADER_PREFIX, Algorithm, default_algorithm
 from swift.s3.core.claim import Claim
 from swift.s3.core.errors import RejectedBody, S3Error, argument_error, error_for_status
@@ -43,15 +43,9 @@ class Features:
     multipart: bool = True
     versioning: bool = True
     encryption: bool = False
+    #: The authentication filter serves STS and IAM.
+    query_api: bool = False
     storage_classes: StorageClasses = field(default_factory=StorageClasses)
-
-
-class PolicyVerdict(Enum):
-    """The verdict of a policy on a request."""
-
-    SILENT = "silent"
-    ALLOW = "allow"
-    DENY = "deny"
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,8 +108,8 @@ _ASYMMETRIC_STREAMS = frozenset(
 )
 _is_sha256 = re.compile(r"[0-9a-f]{64}", re.ASCII | re.IGNORECASE).fullmatch
 
-#: (secret, date, region) → an HMAC with the key of that day, to be copied.
-_signers: dict[tuple[str, str, str], hmac.HMAC] = {}
+#: (secret, date, region, service) → an HMAC with the key of that day, to be copied.
+_signers: dict[tuple[str, str, str, str], hmac.HMAC] = {}
 _SIGNERS_MAX = 1024
 
 
@@ -119,6 +119,7 @@ class Claim:
     __slots__ = (
         *("access_key", "signature", "string_to_sign", "alternative_strings_to_sign", "content_sha256"),
         "is_presigned",
+        "session_token",
         "_verified",
     )
 
@@ -139,6 +140,8 @@ class Claim:
         #: The promise about the body: a SHA-256 in lower-case hex, a word above, or empty for none.
         self.content_sha256 = content_sha256.lower() if _is_sha256(content_sha256) else content_sha256
         self.is_presigned = is_presigned
+        #: The token of a temporary access key, which the signature covers; empty for none.
+        self.session_token = ""
         #: The last secret that was tried, and True if it verified the signature.
         self._verified: tuple[str, bool] | None = None
 
@@ -191,7 +194,7 @@ class Claim:
 class ClaimV4(Claim):
     """A version 4 signature."""
 
-    __slots__ = ("date", "region", "stamp", "canonical_request")
+    __slots__ = ("date", "region", "service", "stamp", "canonical_request")
 
     def __init__(
         self,
@@ -203,10 +206,12 @@ class ClaimV4(Claim):
         canonical_request: bytes,
         content_sha256: str,
         is_presigned: bool,
+        service: str = "s3",
     ):
         self.stamp = stamp
         self.date = stamp[:8]
         self.region = region
+        self.service = service
         self.canonical_request = canonical_request
         text = f"AWS4-HMAC-SHA256\n{stamp}\n{self.scope}\n{sha256(canonical_request).hexdigest()}"
         super().__init__(
@@ -220,14 +225,14 @@ class ClaimV4(Claim):
     @property
     def scope(self) -> str:
         """The credential scope: date, region, service and ``aws4_request``."""
-        return f"{self.date}/{self.region}/s3/aws4_request"
+        return f"{self.date}/{self.region}/{self.service}/aws4_request"
 
     def _sign(self, secret: str, text: bytes) -> str:
-        name = secret, self.date, self.region
+        name = secret, self.date, self.region, self.service
         signer = _signers.get(name)
         if signer is None:
             key = ("AWS4" + secret).encode("utf-8")
-            for word in (self.date, self.region, "s3", "aws4_request"):
+            for word in (*name[1:], "aws4_request"):
                 key = hmac.digest(key, word.encode("utf-8"), sha256)
             if len(_signers) >= _SIGNERS_MAX:
                 _signers.clear()

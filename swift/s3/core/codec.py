@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import json
 import zlib
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TypeVar
 
 from swift.http import fields
 from swift.http.headers import HeaderMap
+from swift.http.packedconfig import DOCUMENT_BYTES_MAX, PackedConfiguration, document_headers
 from swift.s3.core.errors import S3Error, invalid_request
 
 T = TypeVar("T")
@@ -30,24 +31,15 @@ class DamagedConfiguration(S3Error):
         super().__init__("InternalError", f"The bucket's {name} configuration is damaged.")
 
 
-def sysmeta_key(header: str) -> str:
-    """Return the name of a container's system metadata without its prefix."""
-    return header.removeprefix(fields.CONTAINER_SYSMETA)
-
-
-class ConfigurationCodec:
+class ConfigurationCodec(PackedConfiguration):
     """Encodes and decodes the configurations of one kind."""
 
     def __init__(
         self, name: str, headers: Sequence[str], piece_bytes: int, bytes_max: int, too_large: S3Error
     ):
+        super().__init__(headers, bytes_max)
         self.name = name
-        #: All headers of a configuration, in the order of its pieces.
-        self.headers = tuple(headers)
-        self._keys = tuple(map(sysmeta_key, headers))
         self._piece_bytes = piece_bytes
-        #: Bytes of a configuration before it is compressed.
-        self.bytes_max = bytes_max
         self._too_large = too_large
 
     def encode(self, document: bytes) -> HeaderMap:
@@ -65,24 +57,12 @@ class ConfigurationCodec:
         """Return the same for a JSON value; None removes the configuration."""
         return self.encode(b"" if value is None else json.dumps(value, separators=(",", ":")).encode())
 
-    def read_packed(self, sysmeta: Mapping[str, str]) -> str:
-        """Return the packed text in a container's system metadata (names without prefix), empty for none."""
-        if not sysmeta.get(self._keys[0]):
-            return ""
-        return "".join(sysmeta.get(key, "") for key in self._keys)
-
     def unpack(self, packed: str) -> bytes:
         """Return the configuration in a packed text, empty for empty text; raise ``DamagedConfiguration``."""
-        if not packed:
-            return b""
-        unpacker = zlib.decompressobj()
         try:
-            document = unpacker.decompress(b64decode(packed), self.bytes_max)
-        except (ValueError, zlib.error):
+            return super().unpack(packed)
+        except ValueError:
             raise self.damaged_error()
-        if not unpacker.eof:
-            raise self.damaged_error()
-        return document
 
     def decode_items(self, sysmeta: Mapping[str, str], make: Callable[..., T]) -> tuple[T, ...]:
         """Return what ``make`` makes of each item of a bucket's JSON list, empty if it has none.
@@ -113,10 +93,10 @@ def _decode_items(codec: ConfigurationCodec, packed: str, make: Callable[..., T]
 
 
 def _document_codec(name: str, header: str) -> ConfigurationCodec:
-    """Return the codec of a document: ``<header>``, ``<header>-1`` … ``-4``."""
-    headers = [header, *(f"{header}-{number}" for number in range(1, 5))]
+    """Return the codec of a document."""
     # A header fits into a line of any server, 8192 bytes with its name.
-    return ConfigurationCodec(name, headers, 6000, 128 << 10, S3Error("MaxMessageLengthExceeded"))
+    too_large = S3Error("MaxMessageLengthExceeded")
+    return ConfigurationCodec(name, document_headers(header), 6000, DOCUMENT_BYTES_MAX, too_large)
 
 
 def rules_codec(name: str) -> ConfigurationCodec:

@@ -16,10 +16,10 @@ from swift.base.timestamp import InvalidTimestamp, Timestamp, http_date
 from swift.http import fields
 from swift.http.conditional import parse_http_date
 from swift.http.headers import HeaderMap, has_control_characters, utf8_value
+from swift.http.storedtags import decode_tags
 from swift.middleware.versioned_writes.names import ARCHIVED_NULL
 from swift.policy.policy import Policies
 from swift.s3.core.errors import S3Error, invalid_request
-from swift.s3.core.tags import decode_tags
 
 #: The default storage class.
 STANDARD = "STANDARD"

@@ -19,6 +19,7 @@ from swift.http.authdetails import AuthDetails
 from swift.http.headers import HeaderMap, with_prefix
 from swift.http.request import Request
 from swift.http.response import Response, error_response
+from swift.identity.rights import Rights
 from swift.runtime.wsgi import Handle
 from swift.s3.core.claim import Claim
 from swift.s3.core.errors import S3Error, error_for_status
@@ -61,10 +62,19 @@ class CallerIdentity(NamedTuple):
     authorize: AuthorizeCallback | None
     #: Entries for the environment of requests that its callback authorizes.
     environ: Mapping[str, object]
+    #: The caller's rights by policies; None if the filter knows none.
+    rights: Rights | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the user, or the ARN of the role; empty for callers without rights by policies."""
+        return "" if self.rights is None else self.rights.principal.user or self.rights.principal.role
 
 
 #: The caller of a request without a signature, or with one that is not validated yet.
 ANONYMOUS = CallerIdentity("", None, {})
+#: In place of a bucket: the account itself.
+WHOLE_ACCOUNT = "/"
 #: In the query of a request for an object from before versioning.
 _NULL_VERSION = "version-id=null"
 
@@ -91,6 +101,8 @@ class Session(NamedTuple):
     #: The bucket for which policies and ACLs of S3 have decided: requests for it and for the containers that
     #: belong to it have all rights. Empty if they did not decide.
     trusted_bucket: str = ""
+    #: The bucket about which the caller's policies are silent: only ACLs count in it.
+    silent_bucket: str = ""
 
     @classmethod
     def for_claim(
@@ -103,6 +115,7 @@ class Session(NamedTuple):
             "string_to_sign": claim.string_to_sign,
             "alternative_strings_to_sign": claim.alternative_strings_to_sign,
             "check_signature": claim.verify,
+            "session_token": claim.session_token,
         }
         return cls(request, settings, forward, claim, details, path_account=path_account)
 
@@ -128,8 +141,8 @@ class Session(NamedTuple):
 
     @property
     def user_id(self) -> str:
-        """The caller's access key, which documents name as owner."""
-        return self.claim.access_key
+        """The caller's access key, or the user that has it, which documents name as owner."""
+        return self.claim.access_key if self.identity.rights is None else self.identity.name
 
     def with_identity(self, identity: CallerIdentity) -> Session:
         """Return the session of an identified caller."""
@@ -169,15 +182,16 @@ class Session(NamedTuple):
         if authorize is not None:
             env[environkeys.AUTHORIZE_OVERRIDE] = True
             env[environkeys.AUTHORIZE] = authorize
-        if authorize == self.identity.authorize:
+        if authorize == self.identity.authorize or self.identity.rights is not None:
             env.update(self.identity.environ)
         return sub
 
     def _authorize_callback(self, bucket: str) -> AuthorizeCallback | None:
         """Return the callback for a request; None if the authentication filter sets its own."""
-        if self.is_trusted_in(bucket):
+        if self.is_trusted_in(bucket) or (not bucket and self.trusted_bucket == WHOLE_ACCOUNT):
             return self._authorize_trusted
-        return self.identity.authorize if self.acl_scope is AclScope.ALL else self._authorize_restricted
+        is_unrestricted = self.acl_scope is AclScope.ALL and not self.silent_bucket
+        return self.identity.authorize if is_unrestricted else self._authorize_restricted
 
     def send(self, sub: Request) -> Response:
         """Return the response; the caller sends or releases its body. Raise ``S3Error`` for 401 and 403."""
@@ -253,15 +267,29 @@ class Session(NamedTuple):
         return self._authorize_restricted(request)
 
     def _authorize_restricted(self, request: Request) -> Response | None:
-        """Authorize a request for which only a part of a container's ACL counts."""
+        """Authorize a request for which only a part of a container's ACL counts, or no policy."""
         identity = self.identity
         if identity.authorize is None:
             return error_response(403)
+        if identity.rights is not None:
+            request.env[environkeys.IDENTITY] = (
+                None if self._has_silent_policies(request) else identity.rights
+            )
         if self.acl_scope is not AclScope.ALL:
             request.acl = (
                 remove_referrer_rules(request.acl) if self.acl_scope is AclScope.NOT_PUBLIC else None
             )
         return identity.authorize(request)
+
+    def _has_silent_policies(self, request: Request) -> bool:
+        """Return True if a request is for the bucket about which the caller's policies are silent."""
+        entity = request.entity
+        return (
+            bool(self.silent_bucket)
+            and entity is not None
+            and entity.path.account == self.account
+            and _belongs_to_bucket(entity.path.container, self.silent_bucket)
+        )
 
     # cached information
 
@@ -294,6 +322,11 @@ class Session(NamedTuple):
 def with_trusted_bucket(session: Session, bucket: str) -> Session:
     """Return the session with all rights in one bucket."""
     return session.with_acl_scope(session.acl_scope, trusted_bucket=bucket)
+
+
+def with_silent_bucket(session: Session, bucket: str) -> Session:
+    """Return the session of a caller whose policies are silent about a bucket."""
+    return session._replace(silent_bucket=bucket)
 
 
 def owner_sysmeta(session: Session, bucket: str) -> dict[str, str]:

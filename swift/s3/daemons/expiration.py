@@ -19,11 +19,11 @@ from swift.base.truth import is_true
 from swift.gateway.internal_client import InternalClient
 from swift.http import fields
 from swift.http.headers import HeaderMap
+from swift.http.storedtags import decode_tags
 from swift.s3.api.partreferences import version_id_query
 from swift.s3.config.lifecyclerules import find_expiry
 from swift.s3.core.metadata import is_large
 from swift.s3.core.names import own_parts, segments_container
-from swift.s3.core.tags import decode_tags
 from swift.s3.core.uploadstate import (
     CompletionDecision,
     DecisionStatus,

@@ -20,11 +20,11 @@ from urllib.parse import quote
 from swift.base.documents import JsonObject
 from swift.base.entity import EntityPath
 from swift.gateway.internal_client import InternalClient, UnexpectedResponse
+from swift.identity.policy.document import BUCKET_ARN_PREFIX
 from swift.s3.config.inventory import Inventory
 from swift.s3.core.call import iso_time_of_row
 from swift.s3.core.metadata import DELETE_MARKER_TYPE, row_etag, row_storage_class, row_version_id
 from swift.s3.daemons.walk import RegisteredBucket
-from swift.s3.policy.document import BUCKET_ARN_PREFIX
 
 DAY_S = 86400
 SUNDAY = 6

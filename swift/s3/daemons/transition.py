@@ -22,6 +22,7 @@ from swift.http.body import RequestBody
 from swift.http.headers import HeaderMap
 from swift.http.objectlock import parse_lock
 from swift.http.response import Response
+from swift.http.storedtags import decode_tags
 from swift.http.transform import as_request_body
 from swift.middleware.versioned_writes.names import ARCHIVED_NULL, Version, unquote_container_name
 from swift.s3.api.partreferences import version_id_query
@@ -34,7 +35,6 @@ from swift.s3.core.metadata import (
     object_storage_class,
 )
 from swift.s3.core.names import KEY_BYTES_MAX, own_parts, segments_container
-from swift.s3.core.tags import decode_tags
 from swift.s3.core.uploadstate import marker_name, new_upload_id
 from swift.s3.daemons.expiration import CHANGED, KEPT, LOCKED, VERSION_ID_HEADER
 from swift.s3.daemons.walk import CurrentCandidate, TransitionCandidate

@@ -1,9 +1,10 @@
 """Authorization: the one access check, made before an operation changes anything.
 
-The rules of the bucket come first: its policy, its public access block, its ownership controls. A policy
-that denies ends the request. A policy that allows gives the operation all rights in the bucket. Without a
-verdict ACLs decide, except for those that the public access block or the ownership controls disable. With
-``s3_acl`` they are the ACLs of S3 (spec: middleware.md §22.3).
+The rules of the bucket come first: its policy, its public access block, its ownership controls. If the
+authentication filter knows policies of the caller, they decide with that of the bucket (``identity.rights``).
+A policy that denies ends the request. A policy that allows gives the operation all rights in the bucket.
+Without a verdict ACLs decide, except for those that the public access block or the ownership controls
+disable. With ``s3_acl`` they are the ACLs of S3 (spec: middleware.md §22.3).
 
 ``authorize`` returns the call with the rights it has. GetObject and HeadObject differ: the response has the
 object's ACL and tags, so ``open_object`` decides before it returns the body.
@@ -21,11 +22,20 @@ from swift.gateway.subrequest import drained
 from swift.http import fields
 from swift.http.headers import HeaderMap, wire_value
 from swift.http.response import Response
-from swift.s3.core.call import Call, PendingRead, PolicyVerdict, version_query
+from swift.http.storedtags import Tags, decode_tags
+from swift.identity.policy.evaluate import PolicyRequest, PolicyVerdict, combine_verdicts, evaluate_policy
+from swift.identity.rights import AccessRequest, Rights
+from swift.s3.core.call import Call, PendingRead, version_query
 from swift.s3.core.errors import S3Error
 from swift.s3.core.router import PathLevel
-from swift.s3.core.session import AclScope, Session, owner_sysmeta, with_trusted_bucket
-from swift.s3.core.tags import Tags, decode_tags
+from swift.s3.core.session import (
+    WHOLE_ACCOUNT,
+    AclScope,
+    Session,
+    owner_sysmeta,
+    with_silent_bucket,
+    with_trusted_bucket,
+)
 from swift.s3.core.uploadstate import parse_upload_id, read_upload_state
 from swift.s3.policy.acls import (
     Acl,
@@ -37,6 +47,7 @@ from swift.s3.policy.acls import (
     swift_acl_of_canned,
     swift_acl_of_document,
 )
+from swift.s3.policy.actions import BYPASS_ACTION, action_of, actions_of, bypasses_governance
 from swift.s3.policy.context import (
     OWNER_ENFORCED,
     OWNER_PREFERRED,
@@ -50,12 +61,15 @@ from swift.s3.policy.context import (
     parse_created_upload,
     principal_of,
 )
-from swift.s3.policy.document import PolicyRequest, action_of, actions_of, combine_verdicts, evaluate_policy
 
 # --- the check ----------------------------------------------------------------------------------------
 
 #: Operations of the bucket's own account: a policy can neither grant nor deny them.
 _OWN_ACCOUNT_OPERATIONS = frozenset(("GetBucketPolicy", "PutBucketPolicy", "DeleteBucketPolicy"))
+#: The action that stands for ownership of a bucket: the right to set its policy.
+_OWNER_ACTION = "s3:PutBucketPolicy"
+#: The actions of reading the source of a copy: an object, and a version of it.
+_READ_ACTIONS = tuple(action_of("GetObject", versioned=versioned) for versioned in (False, True))
 #: Each key of these is authorized by itself.
 _PER_KEY_OPERATIONS = frozenset(("DeleteObjects",))
 #: These are authorized by the response to their own request.
@@ -82,12 +96,15 @@ def authorize(call: Call, *, is_form_read: bool = False) -> Call:
 def _authorize_by_rules(call: Call) -> Call:
     """Return the call with the rights that the bucket's rules give it; raise ``S3Error``."""
     name = call.endpoint.operation.name
-    if not call.bucket or name == "CreateBucket":
-        return call
     session = call.session
+    rights = session.identity.rights
+    if not call.bucket or name == "CreateBucket":
+        return call if rights is None else _authorize_without_bucket(call, rights)
     rules = parse_bucket_rules(session.bucket_sysmeta(call.bucket), call.bucket)
     if rules is None:
-        return call
+        if rights is None or not _has_verdict(call, rights):
+            return call
+        rules = BucketRules()
     _require_payer(call, rules)
     _validate_acl_headers(call.headers, rules)
     session = session.with_acl_scope(_acl_scope_of_rules(rules))
@@ -104,7 +121,8 @@ def _authorize_by_rules(call: Call) -> Call:
             version=call.params.get("versionId", ""),
             upload=partial(_read_created_upload, call) if name in UPLOAD_OPERATIONS else None,
         )
-        return _policy_verdict(call, rules, actions, call.bucket, call.key, context)
+        judged = replace(rules, policy=None) if name in _OWN_ACCOUNT_OPERATIONS and rights else rules
+        return _policy_verdict(call, judged, actions, call.bucket, call.key, context)
 
     if name in _READ_OPERATIONS:
         try:
@@ -118,11 +136,39 @@ def _authorize_by_rules(call: Call) -> Call:
     if name in _OWN_ACCOUNT_OPERATIONS:
         if session.own_account != session.account:
             raise S3Error("AccessDenied")
+        if rights is not None and verdict is not PolicyVerdict.ALLOW:
+            raise S3Error("AccessDenied")
     elif verdict is PolicyVerdict.DENY:
         raise S3Error("AccessDenied")
+    return _with_verdict(call, verdict)
+
+
+def _has_verdict(call: Call, rights: Rights) -> bool:
+    """Return True if the caller's rights decide before the ACLs of a bucket without rules."""
+    return rights.has_policies or call.settings.s3_acl
+
+
+def _with_verdict(call: Call, verdict: PolicyVerdict, bucket: str = "") -> Call:
+    """Return the call with the rights in its bucket that a verdict other than DENY gives."""
+    bucket = bucket or call.bucket
     if verdict is PolicyVerdict.ALLOW:
-        return replace(call, session=with_trusted_bucket(session, call.bucket))
-    return call
+        return replace(call, session=with_trusted_bucket(call.session, bucket))
+    if call.session.identity.rights is None:
+        return call
+    return replace(call, session=with_silent_bucket(call.session, bucket))
+
+
+def _authorize_without_bucket(call: Call, rights: Rights) -> Call:
+    """Return the call for the account, or for a bucket to create; raise ``S3Error``."""
+    if not _has_verdict(call, rights):
+        return call
+    actions = actions_of(call.endpoint.operation.name, call.params, call.headers)
+    context = RequestContext(call, dict)
+    request = AccessRequest(actions, call.session.account, context, call.bucket)
+    verdict = rights.decide(request, None).verdict
+    if verdict is PolicyVerdict.DENY:
+        raise S3Error("AccessDenied")
+    return _with_verdict(call, verdict, call.bucket or WHOLE_ACCOUNT)
 
 
 def _read_created_upload(call: Call) -> CreatedUpload:
@@ -182,7 +228,7 @@ def open_object(call: Call, headers: HeaderMap, query: str) -> tuple[Call, Respo
         raise
     # The policy is silent, so Swift's ACLs decide about a request of its own.
     drained(response, is_complete=False)
-    call = replace(call, pending_read=None)
+    call = _with_verdict(replace(call, pending_read=None), PolicyVerdict.SILENT)
     return call, _send(call, method, headers, query)
 
 
@@ -258,13 +304,17 @@ def authorize_source(call: Call, bucket: str, key: str, version: str) -> Session
     """
     session = call.session
     validate_expected_owner(session, call.headers.get("x-amz-source-expected-bucket-owner"))
+    rights = session.identity.rights
     rules = parse_bucket_rules(session.bucket_sysmeta(bucket), bucket)
     if rules is None:
-        own = not session.trusted_bucket and session.acl_scope is AclScope.ALL
-        return session if own else session.with_acl_scope(AclScope.ALL)
-    verdict = _policy_verdict_on_key(call, "GetObject", bucket, key, version)
+        if rights is None or not _has_verdict(call, rights):
+            own = not session.trusted_bucket and session.acl_scope is AclScope.ALL
+            return session if own else session.with_acl_scope(AclScope.ALL)
+        rules = BucketRules()
+    verdict = _policy_verdict_on_key(call, rules, (_READ_ACTIONS[bool(version)],), bucket, key, version)
     is_allowed = verdict is PolicyVerdict.ALLOW
-    return session.with_acl_scope(_acl_scope_of_rules(rules), trusted_bucket=bucket if is_allowed else "")
+    source = session.with_acl_scope(_acl_scope_of_rules(rules), trusted_bucket=bucket if is_allowed else "")
+    return source if rights is None else with_silent_bucket(source, "" if is_allowed else bucket)
 
 
 def authorize_deletion(call: Call, key: str, version: str | None) -> Call:
@@ -272,10 +322,16 @@ def authorize_deletion(call: Call, key: str, version: str | None) -> Call:
 
     Each key is authorized separately.
     """
-    verdict = _policy_verdict_on_key(call, "DeleteObject", call.bucket, key, version or "")
-    if verdict is not PolicyVerdict.ALLOW:
-        return call
-    return replace(call, session=with_trusted_bucket(call.session, call.bucket))
+    rights = call.session.identity.rights
+    rules = parse_bucket_rules(call.session.bucket_sysmeta(call.bucket), call.bucket)
+    if rules is None:
+        if rights is None or not _has_verdict(call, rights):
+            return call
+        rules = BucketRules()
+    actions = [action_of("DeleteObject", versioned=bool(version))]
+    if rights is not None and bypasses_governance(call.headers):
+        actions.append(BYPASS_ACTION)
+    return _with_verdict(call, _policy_verdict_on_key(call, rules, actions, call.bucket, key, version or ""))
 
 
 def _acl_scope_of_rules(rules: BucketRules) -> AclScope:
@@ -285,15 +341,12 @@ def _acl_scope_of_rules(rules: BucketRules) -> AclScope:
     return AclScope.NOT_PUBLIC if "IgnorePublicAcls" in rules.blocks else AclScope.ALL
 
 
-def _policy_verdict_on_key(call: Call, operation: str, bucket: str, key: str, version: str) -> PolicyVerdict:
-    session = call.session
-    rules = parse_bucket_rules(session.bucket_sysmeta(bucket), bucket)
-    if rules is None:
-        return PolicyVerdict.SILENT
-    action = action_of(operation, versioned=bool(version))
-    verdict = _policy_verdict(
-        call, rules, (action,), bucket, key, _request_context(call, bucket, key, version)
-    )
+def _policy_verdict_on_key(
+    call: Call, rules: BucketRules, actions: Sequence[str], bucket: str, key: str, version: str
+) -> PolicyVerdict:
+    """Return the verdict on actions on one key; raise ``S3Error`` for a denial."""
+    context = _request_context(call, bucket, key, version)
+    verdict = _policy_verdict(call, rules, actions, bucket, key, context)
     if verdict is PolicyVerdict.DENY:
         raise S3Error("AccessDenied")
     return verdict
@@ -309,14 +362,19 @@ def _request_context(call: Call, bucket: str, key: str, version: str) -> Request
 def _policy_verdict(
     call: Call, rules: BucketRules, actions: Sequence[str], bucket: str, key: str, context: RequestContext
 ) -> PolicyVerdict:
-    policy = rules.policy
-    if policy is None:
+    policy, session = rules.policy, call.session
+    rights = session.identity.rights
+    if rights is not None:
+        request = AccessRequest(tuple(actions), session.account, context, bucket, key)
+        verdict = rights.decide(request, policy).verdict
+    elif policy is None:
         return PolicyVerdict.SILENT
-    principal = principal_of(call)
-    verdict = combine_verdicts(
-        evaluate_policy(policy, PolicyRequest(principal, action, bucket, key, context)) for action in actions
-    )
-    session = call.session
+    else:
+        principal = principal_of(call)
+        verdict = combine_verdicts(
+            evaluate_policy(policy, PolicyRequest(principal, action, bucket, key, context)).verdict
+            for action in actions
+        )
     if "RestrictPublicBuckets" in rules.blocks and rules.is_public and session.own_account != session.account:
         # Public policies count for the bucket's own account only.
         return PolicyVerdict.DENY
@@ -455,11 +513,31 @@ def _acl_of_missing_object(call: Call, bucket: str) -> Acl:
 def require_owner(call: Call, bucket: str = "") -> None:
     """Raise ``S3Error`` unless the caller owns the bucket, by default that of the request."""
     bucket = bucket or call.bucket
-    if call.settings.s3_acl:
+    rights = call.session.identity.rights
+    if rights is not None and _has_verdict(call, rights):
+        _require_rights_of_owner(call, rights, bucket)
+    elif call.settings.s3_acl:
         require_permission(call, read_bucket_acl(call, bucket), BUCKET_OWNER)
     else:
         # Rights that a policy grants do not count here.
         owner_sysmeta(call.session.with_acl_scope(AclScope.ALL), bucket)
+
+
+def _require_rights_of_owner(call: Call, rights: Rights, bucket: str) -> None:
+    """Raise ``S3Error`` unless the caller's policies make it act for the bucket's owner.
+
+    In the request's own bucket the access check has decided. Another bucket must be one whose policy the
+    caller may set.
+    """
+    session = call.session
+    if session.own_account != session.account:
+        raise S3Error("AccessDenied")
+    if bucket == call.bucket and session.is_trusted_in(bucket):
+        return
+    context = RequestContext(call, dict)
+    request = AccessRequest((_OWNER_ACTION,), session.account, context, bucket)
+    if not rights.decide(request, None).is_allowed:
+        raise S3Error("AccessDenied")
 
 
 def require_owned_target(call: Call, bucket: str, code: str) -> None:

@@ -9,16 +9,19 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from swift.http import fields
 from swift.http.headers import HeaderMap, utf8_value
+from swift.http.packedconfig import sysmeta_key
+from swift.http.storedtags import Tags, decode_tags
+from swift.identity.bucketrules import BLOCK_KEY, POLICY_KEY, DamagedPolicy, read_bucket_policy
+from swift.identity.policy.document import BucketPolicy
+from swift.identity.policy.principals import Principal
+from swift.identity.policy.requestvalues import request_value
 from swift.s3.core import codec
 from swift.s3.core.call import Call
 from swift.s3.core.errors import S3Error
-from swift.s3.core.tags import Tags, decode_tags, parse_tags_header
-from swift.s3.policy.conditions import InvalidPolicy
-from swift.s3.policy.document import BucketPolicy, Principal, is_public, parse_policy
+from swift.s3.core.tags import parse_tags_header
 
 #: The switches of a public access block, in the order of its document.
 PUBLIC_ACCESS_BLOCKS = ("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets")
@@ -26,10 +29,8 @@ OWNER_ENFORCED, OWNER_PREFERRED, OBJECT_WRITER = "BucketOwnerEnforced", "BucketO
 OWNERSHIPS = (OWNER_PREFERRED, OBJECT_WRITER, OWNER_ENFORCED)
 
 
-POLICY_KEY = codec.sysmeta_key(fields.SYSMETA_S3_BUCKET_POLICY)
-BLOCK_KEY = codec.sysmeta_key(fields.SYSMETA_S3_BUCKET_BLOCK)
-OWNERSHIP_KEY = codec.sysmeta_key(fields.SYSMETA_S3_BUCKET_OWNERSHIP)
-PAYER_KEY = codec.sysmeta_key(fields.SYSMETA_S3_BUCKET_PAYER)
+OWNERSHIP_KEY = sysmeta_key(fields.SYSMETA_S3_BUCKET_OWNERSHIP)
+PAYER_KEY = sysmeta_key(fields.SYSMETA_S3_BUCKET_PAYER)
 OWNER_PAYS, REQUESTER_PAYS = "BucketOwner", "Requester"
 _RULE_KEYS = (POLICY_KEY, BLOCK_KEY, OWNERSHIP_KEY, PAYER_KEY)
 
@@ -50,21 +51,14 @@ def parse_bucket_rules(sysmeta: Mapping[str, str], bucket: str) -> BucketRules |
     """Return the rules in a bucket's system metadata, None without any; raise ``S3Error``."""
     if not any(map(sysmeta.get, _RULE_KEYS)):
         return None
-    packed = codec.POLICY.read_packed(sysmeta)
-    policy, public = _parse_policy(packed, bucket) if packed else (None, False)
+    try:
+        found = read_bucket_policy(sysmeta, bucket)
+    except DamagedPolicy:
+        raise codec.POLICY.damaged_error()
+    policy, public = (None, False) if found is None else found
     blocks = frozenset(sysmeta.get(BLOCK_KEY, "").split(",")) & frozenset(PUBLIC_ACCESS_BLOCKS)
     pays = sysmeta.get(PAYER_KEY) == REQUESTER_PAYS
     return BucketRules(policy, public, blocks, sysmeta.get(OWNERSHIP_KEY) or OBJECT_WRITER, pays)
-
-
-@lru_cache(maxsize=256)
-def _parse_policy(packed: str, bucket: str) -> tuple[BucketPolicy, bool]:
-    document = codec.POLICY.unpack(packed)
-    try:
-        policy = parse_policy(document, bucket)
-    except InvalidPolicy:
-        raise codec.POLICY.damaged_error()
-    return policy, is_public(policy)
 
 
 # --- policy context -----------------------------------------------------------------------------------
@@ -159,17 +153,9 @@ class RequestContext:
     def _caller_value(self, key: str) -> str | None:
         request, session = self._call.request, self._call.session
         tenant, colon, name = session.user_id.partition(":")
-        if key == "aws:sourceip":
-            return request.remote_addr or None
-        if key == "aws:securetransport":
-            return "true" if request.scheme == "https" else "false"
-        if key in ("aws:useragent", "aws:referer"):
-            value = request.headers.get("user-agent" if key == "aws:useragent" else "referer")
-            return None if value is None else utf8_value(value)
-        if key == "aws:currenttime":
-            return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        if key == "aws:epochtime":
-            return str(int(time.time()))
+        value = request_value(request, key)
+        if value is not None:
+            return value
         if key == "aws:principaltype":
             return "Anonymous" if session.is_anonymous else "User"
         if session.is_anonymous:

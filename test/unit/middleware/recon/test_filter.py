@@ -10,6 +10,7 @@ import pytest
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.recon.filter import FILTER, RECON_FILE_CHECKS, Recon, ReconSettings
+from swift.platform.nativedisk import native_module
 
 RECORDED = json.loads((Path(__file__).parents[3] / "golden/data/http/recon.json").read_text())
 
@@ -84,6 +85,10 @@ def test_unknown_checks_and_types_are_404(recon, path):
 def test_what_follows_a_check_without_types_does_not_matter_and_no_method_does(recon):
     assert ask(recon, "version/x") == ask(recon, "version") == ask(recon, "version/", "PUT")
     assert ask(recon, "replication") == ask(recon, "replication/object")
+
+
+def test_native_disk_calls_are_told(recon):
+    assert ask(recon, "native") == (200, {"native_disk": native_module() is not None})
 
 
 def test_other_paths_go_on(recon):

@@ -5,11 +5,11 @@ import base64
 import pytest
 
 from swift.base.errors import ConfigError
+from swift.middleware.groupauth import required_groups
 from swift.middleware.tempauth.users import (
     format_groups,
     parse_access_keys,
     parse_users,
-    required_groups,
 )
 
 

@@ -8,6 +8,7 @@ NOW_S = 1795228430.0
 FACTS = {
     "async_pending": 3,
     "async_pending_last": NOW_S - 7,
+    "native_disk": {"10.0.0.1:6200": True, "10.0.0.2:6200": False},
     "quarantined": {"objects": 1, "containers": 0, "accounts": 0},
 }
 RING = RingHealth("object", "object", 3.0, 16, 1, {0: 16}, [], [])
@@ -26,6 +27,7 @@ def test_the_table_has_what_is_to_be_moved_and_copied():
     ]
     assert shown[3].split() == ["object", "16", "0", "0", "0", "0", "224", "7", "2"]
     assert "waiting updates 3 (counted 7 s ago), quarantined: 1 objects" in shown[5]
+    assert shown[6] == "native disk calls: 1 of 2 object servers; without: 10.0.0.2:6200"
 
 
 def test_what_nobody_reports_is_marked():

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from swift.http.storedtags import decode_tags, encode_tags, tags_header
 from swift.s3.core.errors import S3Error
 from swift.s3.core.tags import (
     BUCKET_TAGS_MAX,
@@ -11,11 +12,8 @@ from swift.s3.core.tags import (
     OBJECT_TAGS_MAX,
     VALUE_MAX,
     add_tag,
-    decode_tags,
-    encode_tags,
     parse_tag_elements,
     parse_tags_header,
-    tags_header,
 )
 
 CLEAN = st.text(alphabet="abcXYZ019+-=._:/@ äß漢", max_size=20)

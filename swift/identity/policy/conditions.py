@@ -1,177 +1,74 @@
-"""Conditions and patterns of policies: ``*`` and ``?``, and variables such as ``${aws:username}``.
+"""Conditions of policies: an operator, a key and expected values.
 
-The value of a variable is never a pattern. A pattern is split at its stars once; matching searches the
-pieces from left to right, so no pattern is slow.
+A condition holds when any of the values does, of a negated operator when none does. A request without the
+key matches nothing, unless the operator is negated or ends in ``IfExists``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Protocol
 
-#: The value of a variable, None where the request has none.
-Lookup = Callable[[str], str | None]
-_variable_pattern = re.compile(r"\$\{([^{}]*)\}")
-#: Characters that may be quoted: ``${*}``, ``${?}``, ``${$}``.
-_ESCAPES = "*?$"
+from swift.identity.policy.patterns import Glob, Lookup, split_outside_variables
 
-
-class _AnyText:
-    """Any number of characters."""
-
-
-class _AnyCharacter:
-    """One character."""
-
-
-class _Variable(str):
-    """A name to be replaced."""
-
-
-_Token = str | type[_AnyText] | type[_AnyCharacter]
-
-
-class Glob:
-    """A pattern; ``variable_names`` are the variables in it."""
-
-    __slots__ = ("text", "variable_names", "_tokens", "_pieces", "_ignores_case")
-
-    def __init__(self, text: str, *, has_variables: bool = True, ignore_case: bool = False):
-        self.text = text
-        self._ignores_case = ignore_case
-        self._tokens = tuple(_tokenize(text, has_variables=has_variables))
-        self.variable_names = tuple(str(token) for token in self._tokens if isinstance(token, _Variable))
-        self._pieces = None if self.variable_names else _split_at_stars(self._tokens, ignore_case=ignore_case)
-
-    @property
-    def is_fixed(self) -> bool:
-        """True if only one text matches."""
-        return not self.variable_names and _AnyText not in self._tokens and _AnyCharacter not in self._tokens
-
-    def matches(self, text: str, lookup: Lookup | None = None) -> bool:
-        """Return True if a text matches; False if a variable of the pattern has no value."""
-        pieces = self._pieces
-        if pieces is None:
-            tokens: list[_Token] = []
-            for token in self._tokens:
-                if isinstance(token, _Variable):
-                    value = lookup(token) if lookup is not None else None
-                    if value is None:
-                        return False
-                    token = str(value)
-                tokens.append(token)
-            pieces = _split_at_stars(tuple(tokens), ignore_case=self._ignores_case)
-        return _matches_pieces(pieces, text.lower() if self._ignores_case else text)
-
-    def __repr__(self) -> str:
-        return f"<Glob {self.text!r}>"
-
-
-def _tokenize(text: str, *, has_variables: bool) -> Iterator[_Token]:
-    position = 0
-    if has_variables:
-        for found in _variable_pattern.finditer(text):
-            yield from _split_wildcards(text[position : found.start()])
-            name = found[1].strip()
-            yield name if name and name in _ESCAPES else _Variable(name)
-            position = found.end()
-    yield from _split_wildcards(text[position:])
-
-
-def _split_wildcards(text: str) -> Iterator[_Token]:
-    for part in re.split(r"([*?])", text):
-        if part:
-            yield _AnyText if part == "*" else _AnyCharacter if part == "?" else part
-
-
-class _WildcardPiece:
-    """A piece of fixed length in which some characters are arbitrary."""
-
-    __slots__ = ("size", "pattern")
-
-    def __init__(self, texts: list[str | None]):
-        self.size = sum(1 if text is None else len(text) for text in texts)
-        pattern = "".join("." if text is None else re.escape(text) for text in texts)
-        self.pattern = re.compile(pattern, re.DOTALL)
-
-
-_PatternPiece = str | _WildcardPiece
-
-
-def _split_at_stars(tokens: tuple[_Token, ...], *, ignore_case: bool) -> tuple[_PatternPiece, ...]:
-    """Return the pieces between the stars."""
-    pieces: list[list[_Token]] = [[]]
-    for token in tokens:
-        if token is _AnyText:
-            pieces.append([])
-        else:
-            pieces[-1].append(token)
-    return tuple(_make_piece(piece, ignore_case=ignore_case) for piece in pieces)
-
-
-def _make_piece(tokens: list[_Token], *, ignore_case: bool) -> _PatternPiece:
-    texts = [
-        (token.lower() if ignore_case else token) if isinstance(token, str) else None for token in tokens
-    ]
-    if None not in texts:
-        return "".join(filter(None, texts))
-    return _WildcardPiece(texts)
-
-
-def _matches_pieces(pieces: tuple[_PatternPiece, ...], text: str) -> bool:
-    first, *rest = pieces
-    position = _match_at(first, text, 0)
-    if position is None:
-        return False
-    if not rest:
-        return position == len(text)
-    for piece in rest[:-1]:
-        position = _find_from(piece, text, position)
-        if position is None:
-            return False
-    last = rest[-1]
-    start = len(text) - (len(last) if isinstance(last, str) else last.size)
-    return start >= position and _match_at(last, text, start) is not None
-
-
-def _match_at(piece: _PatternPiece, text: str, position: int) -> int | None:
-    """Return the end of a piece that begins at ``position``."""
-    if isinstance(piece, str):
-        return position + len(piece) if text.startswith(piece, position) else None
-    found = piece.pattern.match(text, position)
-    return None if found is None else found.end()
-
-
-def _find_from(piece: _PatternPiece, text: str, position: int) -> int | None:
-    """Return the end of the first such piece from ``position`` on."""
-    if isinstance(piece, str):
-        start = text.find(piece, position)
-        return None if start < 0 else start + len(piece)
-    found = piece.pattern.search(text, position)
-    return None if found is None else found.end()
-
-
-# --- conditions ---------------------------------------------------------------------------------------
-# A condition is an operator, a key and values. It holds when any of the values does, of a negated
-# operator when none does. What a request does not say matches nothing, unless the operator is negated
-# or ends in ``IfExists``.
+#: Values of JSON.
+Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 
 
 class InvalidPolicy(ValueError):
-    """A document is not a valid policy; its text gives the reason."""
+    """A document is not a valid policy; its text gives the reason, ``value`` the part that is wrong."""
+
+    def __init__(self, text: str, value: str = ""):
+        super().__init__(text)
+        self.value = value
+        #: The element of the document, such as ``Statement[2].Action``; empty if it is not known.
+        self.field = ""
+
+    def in_field(self, name: str) -> InvalidPolicy:
+        """Return the error as one of an element that contains the present one."""
+        inner = self.field
+        self.field = f"{name}{'' if not inner or inner.startswith('[') else '.'}{inner}"
+        return self
+
+    @property
+    def located(self) -> str:
+        """The reason with its element and the wrong value."""
+        value = f": {self.value[:_SHOWN_MAX]!r}" if self.value else ""
+        return f"{self.field}: {self}{value}" if self.field else f"{self}{value}"
 
 
+_SHOWN_MAX = 100
+
+
+def parse_texts(value: Json, what: str) -> list[str]:
+    """Return a text or a list of texts as a list; raise ``InvalidPolicy``."""
+    items = value if isinstance(value, list) else [value]
+    texts = [item for item in items if isinstance(item, str) and item]
+    if not items or len(texts) != len(items):
+        raise InvalidPolicy(f"{what} must be a string or a list of strings")
+    return texts
+
+
+#: Condition keys about the caller, which its rights answer.
+CALLER_KEYS = frozenset(
+    (
+        *("aws:username", "aws:userid", "aws:principaltype", "aws:principalarn", "aws:principalaccount"),
+        "aws:tokenissuetime",
+    )
+)
+#: Keys of requests for temporary credentials.
+STS_KEYS = frozenset(("sts:externalid", "sts:rolesessionname"))
 #: Valid condition keys in lower case; a name follows those that end with a slash.
 CONDITION_KEYS = frozenset(
     key.lower()
     for key in (
         *("aws:SourceIp", "aws:SecureTransport", "aws:UserAgent", "aws:Referer", "aws:CurrentTime"),
         *("aws:EpochTime", "aws:username", "aws:userid", "aws:PrincipalArn", "aws:PrincipalAccount"),
-        *("aws:SourceAccount", "aws:SourceArn", "s3:ObjectCreationOperation"),
+        *("aws:SourceAccount", "aws:SourceArn", "s3:ObjectCreationOperation", "aws:TokenIssueTime"),
         *("aws:PrincipalType", "s3:prefix", "s3:delimiter", "s3:max-keys", "s3:x-amz-acl"),
         *("s3:x-amz-grant-read", "s3:x-amz-grant-write", "s3:x-amz-grant-read-acp"),
         *("s3:x-amz-grant-write-acp", "s3:x-amz-grant-full-control", "s3:x-amz-copy-source"),
@@ -198,13 +95,42 @@ class PolicyContext(Protocol):
         """Return the values of a key, None if it has none; the key is in lower case up to a slash."""
 
 
-def validate_condition_key(text: str) -> str:
-    """Return a condition key in the form of lookups; raise ``InvalidPolicy``."""
+#: Returns a condition key in the form of lookups; raises ``InvalidPolicy``.
+ValidateKey = Callable[[str], str]
+
+
+def normalize_key(text: str) -> str:
+    """Return a condition key in the form of lookups: in lower case up to a slash."""
     start, slash, name = text.partition("/")
-    key = start.lower() + slash
-    if key not in CONDITION_KEYS or (slash and not name):
-        raise InvalidPolicy("Policy has an invalid condition key")
-    return key + name
+    return start.lower() + slash + name
+
+
+def validate_condition_key(text: str) -> str:
+    """Return a condition key of requests for data; raise ``InvalidPolicy``."""
+    start, slash, name = normalize_key(text).partition("/")
+    if start + slash not in CONDITION_KEYS or (slash and not name):
+        raise InvalidPolicy("Policy has an invalid condition key", text)
+    return start + slash + name
+
+
+def validate_identity_key(text: str) -> str:
+    """Return a condition key of any request of a caller with rights; raise ``InvalidPolicy``."""
+    key = text.lower()
+    return key if key in STS_KEYS else validate_condition_key(text)
+
+
+#: A claim of a web identity: the issuer without its scheme, a colon, and the name of the claim.
+_is_claim_key = re.compile(
+    r"(?!(?:aws|s3|sts|iam|swift):)[a-z0-9.-]+(?::\d{1,5})?(?:/[^\s:]*)?:[A-Za-z0-9_.-]+", re.ASCII
+).fullmatch
+
+
+def validate_trust_key(text: str) -> str:
+    """Return a condition key of a request to assume a role; raise ``InvalidPolicy``."""
+    key = normalize_key(text)
+    if key in STS_KEYS or key in CONDITION_KEYS and key.startswith("aws:") or _is_claim_key(key):
+        return key
+    raise InvalidPolicy("Policy has an invalid condition key", text)
 
 
 # --- comparing ----------------------------------------------------------------------------------------
@@ -233,9 +159,9 @@ def _string_like(text: str) -> ValueTest:
 
 def _arn_like(text: str) -> ValueTest:
     """Return a test that matches each of the six parts of an ARN separately."""
-    parts = text.split(":", 5)
+    parts = split_outside_variables(text, ":", 5)
     if len(parts) != 6:
-        raise InvalidPolicy("Policy has an invalid ARN in a condition")
+        raise InvalidPolicy("Policy has an invalid ARN in a condition", text)
     globs = [Glob(part) for part in parts]
 
     def test(value: str, lookup: Lookup) -> bool:
@@ -268,7 +194,7 @@ def _comparison(
     def make(text: str) -> ValueTest:
         requested = parse(text)
         if requested is None:
-            raise InvalidPolicy("Policy has an invalid value in a condition")
+            raise InvalidPolicy("Policy has an invalid value in a condition", text)
         limit = requested
 
         def test(value: str, _lookup: Lookup) -> bool:
@@ -283,7 +209,7 @@ def _comparison(
 def _bool_equals(text: str) -> ValueTest:
     requested = text.lower()
     if requested not in ("true", "false"):
-        raise InvalidPolicy("Policy has an invalid value in a condition")
+        raise InvalidPolicy("Policy has an invalid value in a condition", text)
     return lambda value, _lookup: value.lower() == requested
 
 
@@ -296,7 +222,7 @@ def parse_network(text: str) -> IPv4Network | IPv6Network:
     try:
         network = ip_network(text, strict=False)
     except ValueError:
-        raise InvalidPolicy("Policy has an invalid IP address in a condition")
+        raise InvalidPolicy("Policy has an invalid IP address in a condition", text)
     if isinstance(network, IPv6Network) and network.prefixlen >= _MAPPED_BITS:
         mapped = network.network_address.ipv4_mapped
         if mapped is not None:
@@ -377,7 +303,9 @@ class Condition:
         )
 
 
-def parse_condition(operator: str, key: str, texts: tuple[str, ...]) -> Condition:
+def parse_condition(
+    operator: str, key: str, texts: tuple[str, ...], validate_key: ValidateKey = validate_condition_key
+) -> Condition:
     """Return the condition of a document; raise ``InvalidPolicy``."""
     name, quantifier = operator.lower(), ""
     for start, word in (("forallvalues:", "all"), ("foranyvalue:", "any")):
@@ -386,7 +314,7 @@ def parse_condition(operator: str, key: str, texts: tuple[str, ...]) -> Conditio
             break
     if_exists = name.endswith(_IF_EXISTS)
     name = name.removesuffix(_IF_EXISTS)
-    requested = validate_condition_key(key)
+    requested = validate_key(key)
     if not texts:
         raise InvalidPolicy("Policy has a condition without values")
     if name == "null":

@@ -1,0 +1,1 @@
+"""Changes of identities: of ``swift-user``, the IAM API and the console."""

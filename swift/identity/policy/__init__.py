@@ -1,0 +1,1 @@
+"""The language of policies: documents, evaluation, and the actions of the Swift API."""

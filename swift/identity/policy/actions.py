@@ -1,0 +1,71 @@
+"""The actions that policies may name: a closed list.
+
+Actions of S3, IAM and STS have AWS's names. Those of the Swift API for which AWS has none begin with
+``swift:``. ``s3/policy/actions.py`` maps operations of S3 to these actions, ``swiftrequests.py`` requests of
+the Swift API.
+"""
+
+from __future__ import annotations
+
+_S3 = """
+AbortMultipartUpload BypassGovernanceRetention CreateBucket CreateBucketMetadataConfiguration
+CreateBucketMetadataTableConfiguration CreateSession DeleteBucket DeleteBucketMetadataConfiguration
+DeleteBucketMetadataTableConfiguration DeleteBucketPolicy DeleteBucketWebsite DeleteObject
+DeleteObjectAnnotation DeleteObjectTagging DeleteObjectVersion DeleteObjectVersionTagging
+GetAccelerateConfiguration GetAnalyticsConfiguration GetBucketAbac GetBucketAcl GetBucketCORS
+GetBucketLocation GetBucketLogging GetBucketMetadataConfiguration
+GetBucketMetadataTableConfiguration GetBucketNotification GetBucketObjectLockConfiguration
+GetBucketOwnershipControls GetBucketPolicy GetBucketPolicyStatus GetBucketPublicAccessBlock
+GetBucketRequestPayment GetBucketTagging GetBucketVersioning GetBucketWebsite
+GetEncryptionConfiguration GetIntelligentTieringConfiguration GetInventoryConfiguration
+GetLifecycleConfiguration GetMetricsConfiguration GetObject GetObjectAcl GetObjectAnnotation
+GetObjectAttributes GetObjectLegalHold GetObjectLogging GetObjectRetention GetObjectTagging
+GetObjectTorrent GetObjectVersion GetObjectVersionAcl GetObjectVersionAttributes
+GetObjectVersionTagging GetObjectVersionTorrent GetReplicationConfiguration ListAllMyBuckets
+ListBucket ListBucketMultipartUploads ListBucketVersions ListDirectoryBuckets
+ListMultipartUploadParts ListObjectAnnotations PutAccelerateConfiguration PutAnalyticsConfiguration
+PutBucketAbac PutBucketAcl PutBucketCORS PutBucketLogging PutBucketNotification
+PutBucketObjectLockConfiguration PutBucketOwnershipControls PutBucketPolicy
+PutBucketPublicAccessBlock PutBucketRequestPayment PutBucketTagging PutBucketVersioning
+PutBucketWebsite PutEncryptionConfiguration PutIntelligentTieringConfiguration
+PutInventoryConfiguration PutLifecycleConfiguration PutMetricsConfiguration PutObject PutObjectAcl
+PutObjectAnnotation PutObjectLegalHold PutObjectRetention PutObjectTagging PutObjectVersionAcl
+PutObjectVersionTagging PutReplicationConfiguration ReplicateDelete ReplicateObject ReplicateTags
+RestoreObject UpdateBucketMetadataAnnotationTableConfiguration
+UpdateBucketMetadataInventoryTableConfiguration UpdateBucketMetadataJournalTableConfiguration
+UpdateObjectEncryption WriteGetObjectResponse
+"""
+_IAM = """
+AddClientIDToOpenIDConnectProvider AddUserToGroup AttachGroupPolicy AttachRolePolicy
+AttachUserPolicy ChangePassword CreateAccessKey CreateGroup CreateLoginProfile
+CreateOpenIDConnectProvider CreatePolicy CreatePolicyVersion CreateRole CreateUser DeleteAccessKey
+DeleteGroup DeleteGroupPolicy DeleteLoginProfile DeleteOpenIDConnectProvider DeletePolicy
+DeletePolicyVersion DeleteRole DeleteRolePermissionsBoundary DeleteRolePolicy DeleteUser
+DeleteUserPermissionsBoundary DeleteUserPolicy DetachGroupPolicy DetachRolePolicy DetachUserPolicy
+GetAccessKeyLastUsed GetAccountAuthorizationDetails GetAccountSummary GetContextKeysForCustomPolicy
+GetContextKeysForPrincipalPolicy GetGroup GetGroupPolicy GetLoginProfile GetOpenIDConnectProvider
+GetPolicy GetPolicyVersion GetRole GetRolePolicy GetUser GetUserPolicy ListAccessKeys
+ListAccountAliases ListAttachedGroupPolicies ListAttachedRolePolicies ListAttachedUserPolicies
+ListEntitiesForPolicy ListGroupPolicies ListGroups ListGroupsForUser ListOpenIDConnectProviders
+ListPolicies ListPolicyTags ListPolicyVersions ListRolePolicies ListRoleTags ListRoles
+ListUserPolicies ListUserTags ListUsers PassRole PutGroupPolicy PutRolePermissionsBoundary
+PutRolePolicy PutUserPermissionsBoundary PutUserPolicy RemoveClientIDFromOpenIDConnectProvider
+RemoveUserFromGroup SetDefaultPolicyVersion SimulateCustomPolicy SimulatePrincipalPolicy TagPolicy
+TagRole TagUser UntagPolicy UntagRole UntagUser UpdateAccessKey UpdateAssumeRolePolicy UpdateGroup
+UpdateLoginProfile UpdateOpenIDConnectProviderThumbprint UpdateRole UpdateRoleDescription UpdateUser
+"""
+_STS = "AssumeRole AssumeRoleWithWebIdentity GetSessionToken GetCallerIdentity TagSession SetSourceIdentity"
+_SWIFT = """
+CreateReservation DeleteAccount GetOwnerHeaders OtherRequest PutAccount PutAccountAcl
+PutAccountMetadata PutAccountQuota PutContainerMetadata PutContainerQuota PutContainerSharding
+PutContainerSync PutOwnerHeaders PutTempURLKeys
+"""
+
+#: Every action, as AWS spells it.
+ACTION_NAMES: tuple[str, ...] = tuple(
+    f"{service}:{name}"
+    for service, names in (("s3", _S3), ("iam", _IAM), ("sts", _STS), ("swift", _SWIFT))
+    for name in names.split()
+)
+#: The same in lower case: letters of actions match in either case.
+ACTIONS = frozenset(name.lower() for name in ACTION_NAMES)

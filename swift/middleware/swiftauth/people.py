@@ -1,0 +1,101 @@
+"""Log-in of people through providers: the paths below ``/auth/oidc/``."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from html import escape
+from urllib.parse import quote, urlsplit
+
+from swift.base.clock import Clock
+from swift.http.request import Request
+from swift.http.response import HTML, Response
+from swift.identity.directory import Caller
+from swift.identity.oidc.login import LoginResult, PeopleLogin
+from swift.identity.records import Role
+from swift.identity.tokens import Ticket, new_id
+from swift.middleware.swiftauth.service import IdentityService
+
+LOGIN_KEY = "oidc login"
+MakeToken = Callable[[Request, Ticket, Caller], Response]
+_PAGE_HEADERS = {
+    "content-type": HTML,
+    "cache-control": "no-store",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+}
+
+
+class People:
+    """Gives people who have logged in the token of a session of their role."""
+
+    def __init__(self, service: IdentityService, clock: Clock, *, public_url: str):
+        self._service = service
+        self._login = PeopleLogin(
+            service.web.verifier,
+            service.keys.sign(LOGIN_KEY, b""),
+            clock,
+            log=service.log.warning,
+            public_url=public_url,
+        )
+
+    def serve(self, request: Request, make_token: MakeToken) -> Response:
+        """Respond to a request below ``/auth/oidc/``."""
+        if request.raw_path.endswith("/login"):
+            return self._login.begin(request)
+        result = self._login.finish(request)
+        if isinstance(result, Response):
+            return result
+        session = self._session(result)
+        if session is None:
+            names = ", ".join(result.roles) or "none"
+            text = f"No role is for you. Roles: {names}. Groups: {_list(result.groups)}"
+            page = f"<html><h1>Log-in refused</h1><p>{escape(text)}</p></html>"
+            return Response(403, {**_PAGE_HEADERS, **result.headers}, page.encode("utf-8", "replace"))
+        response = make_token(request, *session)
+        return _lead_back(response, result)
+
+    def _session(self, result: LoginResult) -> tuple[Ticket, Caller] | None:
+        """Return the session of the first role of a person that there is; None without one."""
+        directory = self._service.directory
+        for role_name in result.roles:
+            name = f"{result.provider.tenant}:{role_name}"
+            role = directory.cache.get(Role, name)
+            if role is None or role.disabled:
+                continue
+            now = time.time()
+            ticket = Ticket(
+                name,
+                *(now, now + role.max_session, new_id(), session_name(result.claims.user)),
+                source=f"{result.provider.name}:{result.claims.subject}"[:256],
+            )
+            caller = directory.caller_of_ticket(ticket)
+            if caller is not None:
+                return ticket, caller
+        return None
+
+
+def _lead_back(response: Response, result: LoginResult) -> Response:
+    """Return the response to the browser: to a command on this machine with the token, or a page with it."""
+    token, url = response.headers["x-auth-token"], response.headers["x-storage-url"]
+    parts = urlsplit(result.return_to)
+    if parts.scheme:
+        # A command waits there; the token is in the query of a request that leaves the machine never.
+        query = f"token={quote(token, safe='')}&storage_url={quote(url, safe='')}"
+        location = f"{result.return_to}{'&' if parts.query else '?'}{query}"
+        return Response(303, {**_PAGE_HEADERS, **result.headers, "location": location})
+    lines = json.dumps({"X-Auth-Token": token, "X-Storage-Url": url}, indent=1)
+    page = f"<html><h1>You have logged in</h1><pre>{escape(lines)}</pre></html>"
+    return Response(200, {**_PAGE_HEADERS, **result.headers}, page.encode("utf-8", "replace"))
+
+
+def _list(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:20]) or "none"
+
+
+def session_name(user: str) -> str:
+    """Return the name of a person's session: its user's name with safe characters."""
+    safe = "".join(c if c.isascii() and (c.isalnum() or c in "_+=,.@-") else "-" for c in user)
+    return safe[:64].ljust(2, "-")

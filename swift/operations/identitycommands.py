@@ -1,0 +1,407 @@
+"""The commands of ``swift-user``: each calls operations and returns the result and the lines that show it."""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import json
+import re
+import secrets
+import sys
+import time
+from collections.abc import Iterable
+
+from swift.base.documents import JsonObject
+from swift.base.errors import ConfigError
+from swift.config.files import read_section
+from swift.operations.identities import Identities, LocalIdentities, import_tempauth
+from swift.operations.oidclogin import log_in
+from swift.platform.regularfiles import read_through_links
+
+_DURATION = re.compile(r"(\d{1,6})([smhdw])", re.ASCII)
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_FILE_BYTES_MAX = 1 << 20
+
+# --- users --------------------------------------------------------------------------------------------
+
+
+def init(_identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    password = secrets.token_urlsafe(18)
+    groups = [".admin", ".reseller_admin"]
+    found = _identities.call("CreateUser", user=args.user, password=password, groups=groups)
+    key = _identities.call("CreateAccessKey", user=args.user, note="made by swift-user init")
+    result = {**found, "password": password, "access_key": key["access_key"], "secret_key": key["secret_key"]}
+    return result, [
+        f"user        {args.user}   (operator)",
+        f"password    {password}",
+        f"access key  {key['access_key']}",
+        f"secret key  {key['secret_key']}",
+        "They are not shown again.",
+    ]
+
+
+def _new_password(args: argparse.Namespace) -> str:
+    if args.no_password:
+        return ""
+    if args.generate:
+        return secrets.token_urlsafe(18)
+    return _read_secret("password")
+
+
+def _read_secret(noun: str) -> str:
+    """Return a secret from the terminal, asked twice, or from standard input."""
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().rstrip("\n")
+    first = getpass.getpass(f"{noun}: ")
+    if getpass.getpass(f"{noun} again: ") != first:
+        raise ConfigError(f"the two {noun}s differ; nothing was changed")
+    return first
+
+
+def add_user(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    password = _new_password(args)
+    rights = [".admin"] * args.owner + [".reseller_admin"] * args.operator
+    found = identities.call(
+        "CreateUser",
+        user=args.user,
+        password=password or None,
+        groups=[*rights, *args.group],
+        policies=args.policy,
+        note=args.note,
+    )
+    shown = {"password": password} if args.generate else {}
+    return {**found, **shown}, [f"{args.user} created", *(f"password  {text}" for text in shown.values())]
+
+
+def passwd(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    if args.no_password:
+        raise ConfigError("a password cannot be taken away; disable the user, or generate one and forget it")
+    password = _new_password(args)
+    found = identities.call("SetPassword", user=args.user, password=password)
+    shown = {"password": password} if args.generate else {}
+    lines = [f"password of {args.user} set; its tokens have ended"]
+    return {**found, **shown}, [*lines, *(f"password  {text}" for text in shown.values())]
+
+
+def _pages(identities: Identities, operation: str, kind: str, tenant: str) -> list[str]:
+    names: list[str] = []
+    while True:
+        found = identities.call(operation, tenant=tenant, marker=names[-1] if names else "")
+        names += found[kind]
+        if not found["more"]:
+            return names
+
+
+def list_names(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    if not args.tenant:
+        found = identities.call("ListTenants")
+        return found, found["tenants"]
+    names = _pages(identities, "ListUsers", "users", args.tenant)
+    return {"tenant": args.tenant, "users": names}, names
+
+
+def show_user(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    found = identities.call("GetUser", user=args.user)
+    return found, _fields(found)
+
+
+def _fields(found: JsonObject) -> Iterable[str]:
+    """Yield a line for each field, documents below it."""
+    for name, value in found.items():
+        if name in ("created", "changed", "ends", "last_used"):
+            value = _time_text(value)
+        elif isinstance(value, bool):
+            value = "yes" if value else "no"
+        elif isinstance(value, list):
+            value = ", ".join(map(str, value))
+        elif isinstance(value, dict):
+            value = ", ".join(f"{key}: {text}" for key, text in value.items())
+        yield f"{name.replace('_', ' '):<13} {value}".rstrip()
+
+
+def _time_text(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(seconds)) if seconds else "never"
+
+
+def disable(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    return identities.call("UpdateUser", user=args.user, disabled=True), [f"{args.user} disabled"]
+
+
+def enable(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    return identities.call("UpdateUser", user=args.user, disabled=False), [f"{args.user} enabled"]
+
+
+def remove(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    return identities.call("DeleteUser", user=args.user), [f"{args.user} removed"]
+
+
+def logout(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    return identities.call("RevokeSessions", user=args.user), [f"tokens and sessions of {args.user} ended"]
+
+
+def import_users(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    lines = list(import_tempauth(identities, read_section(args.file, args.section)))
+    return {"done": lines}, lines
+
+
+def check_records(identities: Identities, _args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    if not isinstance(identities, LocalIdentities):
+        raise ConfigError("records are checked on a node, without --url")
+    damaged = list(identities.damaged())
+    return {"damaged": damaged}, damaged or ["all records can be read"]
+
+
+def login(_identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    found = log_in(args.url, args.provider, opens_browser=not args.no_browser)
+    lines = [f"export OS_AUTH_TOKEN={found['token']}", f"export OS_STORAGE_URL={found['storage_url']}"]
+    return found, lines
+
+
+# --- keys ---------------------------------------------------------------------------------------------
+
+
+def _parse_end(text: str) -> float:
+    """Return the Unix time of a span from now or of a date; 0 for none."""
+    if not text:
+        return 0.0
+    match = _DURATION.fullmatch(text)
+    if match:
+        return time.time() + int(match[1]) * _SECONDS[match[2]]
+    try:
+        return float(time.mktime(time.strptime(text, "%Y-%m-%d"))) - time.timezone
+    except ValueError:
+        raise ConfigError(f"{text!r} is no time; write 90d, 12h or 2027-01-31")
+
+
+def _parse_span(text: str | None) -> float | None:
+    if text is None:
+        return None
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise ConfigError(f"{text!r} is no span of time; write 1h or 12h")
+    return float(int(match[1]) * _SECONDS[match[2]])
+
+
+def key_create(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    key = identities.call(
+        "CreateAccessKey",
+        user=args.user,
+        access_key=args.access_key,
+        ends=_parse_end(args.ends),
+        note=args.note,
+        read_only=args.read_only,
+        container=args.container,
+        prefix=args.prefix,
+        networks=args.network,
+    )
+    lines = [f"access key  {key['access_key']}", f"secret key  {key['secret_key']}", "It is not shown again."]
+    return key, lines
+
+
+def key_list(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    found = identities.call("ListAccessKeys", user=args.user)
+    return found, map(_key_line, found["keys"])
+
+
+def _key_line(key: JsonObject) -> str:
+    limits = [
+        *(["disabled"] * key["disabled"] + ["read-only"] * key["read_only"]),
+        *([f"{key['container']}/{key['prefix']}".rstrip("/")] if key["container"] else []),
+        *key["networks"],
+    ]
+    used = (
+        f"used {_time_text(key['last_used'])} from {key['last_address']}" if key["last_used"] else "not used"
+    )
+    ends = f"ends {_time_text(key['ends'])}" if key["ends"] else "lasts"
+    return "  ".join(filter(None, (key["access_key"], ends, used, ", ".join(limits), key["note"])))
+
+
+def key_disable(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    return identities.call("UpdateAccessKey", access_key=args.key, disabled=True), [f"{args.key} disabled"]
+
+
+def key_enable(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    return identities.call("UpdateAccessKey", access_key=args.key, disabled=False), [f"{args.key} enabled"]
+
+
+def key_revoke(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    return identities.call("DeleteAccessKey", access_key=args.key), [f"{args.key} revoked"]
+
+
+# --- groups -------------------------------------------------------------------------------------------
+
+
+def group_add(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    found = identities.call("CreateGroup", group=args.group, plain=args.plain or None, note=args.note)
+    return found, [f"{args.group} created"]
+
+
+def group_list(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    names = _pages(identities, "ListGroups", "groups", args.tenant)
+    return {"tenant": args.tenant, "groups": names}, names
+
+
+def group_show(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    found = identities.call("GetGroup", group=args.group)
+    return found, _fields(found)
+
+
+def group_remove(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    return identities.call("DeleteGroup", group=args.group), [f"{args.group} removed"]
+
+
+def group_join(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    return _change_members(identities, args, "AddUserToGroup", "is in")
+
+
+def group_leave(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    return _change_members(identities, args, "RemoveUserFromGroup", "is no more in")
+
+
+def _change_members(
+    identities: Identities, args: argparse.Namespace, operation: str, words: str
+) -> tuple[JsonObject, Iterable[str]]:
+    tenant, _, group = args.group.partition(":")
+    users = [name if ":" in name else f"{tenant}:{name}" for name in args.name]
+    for user in users:
+        identities.call(operation, user=user, group=group)
+    return {"group": args.group, "users": users}, [f"{user} {words} {args.group}" for user in users]
+
+
+# --- roles --------------------------------------------------------------------------------------------
+
+
+def _read_file(path: str) -> str:
+    try:
+        data = read_through_links(path)
+        if len(data) > _FILE_BYTES_MAX:
+            raise ConfigError(f"{path} is larger than {_FILE_BYTES_MAX} bytes")
+        return data.decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: {error}")
+
+
+def role_add(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    found = identities.call(
+        "CreateRole",
+        role=args.role,
+        trust=_read_file(args.trust),
+        groups=[".admin"] * args.owner,
+        policies=args.policy,
+        max_session=_parse_span(args.max_session),
+        note=args.note,
+    )
+    return found, [f"{found['arn']} created"]
+
+
+def role_list(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    names = _pages(identities, "ListRoles", "roles", args.tenant)
+    return {"tenant": args.tenant, "roles": names}, names
+
+
+def role_show(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    found = identities.call("GetRole", role=args.role)
+    return found, _fields(found)
+
+
+def role_set(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    if args.enable and args.disable:
+        raise ConfigError("--enable and --disable exclude each other")
+    found = identities.call(
+        "UpdateRole",
+        role=args.role,
+        trust=_read_file(args.trust) if args.trust else None,
+        max_session=_parse_span(args.max_session),
+        disabled=args.disable if args.enable or args.disable else None,
+    )
+    return found, [f"{args.role} changed"]
+
+
+def role_remove(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    return identities.call("DeleteRole", role=args.role), [f"{args.role} removed"]
+
+
+def role_logout(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    return identities.call("RevokeSessions", role=args.role), [f"sessions of {args.role} ended"]
+
+
+# --- policies -----------------------------------------------------------------------------------------
+
+
+def policy_add(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    document = _read_file(args.file)
+    found = identities.call("CreatePolicy", policy=args.policy, document=document, note=args.note)
+    return found, [f"{args.policy} created"]
+
+
+def policy_set(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    found = identities.call("UpdatePolicy", policy=args.policy, document=_read_file(args.file))
+    return found, [f"{args.policy} replaced"]
+
+
+def policy_list(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    names = _pages(identities, "ListPolicies", "policies", args.tenant)
+    predefined = identities.call("ListPolicies", tenant=args.tenant)["predefined"]
+    lines = [*names, *(f"{name}   (predefined)" for name in predefined)]
+    return {"tenant": args.tenant, "policies": names, "predefined": predefined}, lines
+
+
+def policy_show(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    found = identities.call("GetPolicy", policy=args.policy)
+    return found, [json.dumps(json.loads(found["document"]), indent=2)]
+
+
+def policy_remove(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    return identities.call("DeletePolicy", policy=args.policy), [f"{args.policy} removed"]
+
+
+def _holder(args: argparse.Namespace) -> dict[str, str]:
+    return {kind: name for kind in ("user", "group", "role") if (name := getattr(args, kind, ""))}
+
+
+def policy_attach(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    holder = _holder(args)
+    found = identities.call("AttachPolicy", policy=args.name, **holder)
+    return found, [f"{args.name} attached to {next(iter(holder.values()))}"]
+
+
+def policy_detach(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    holder = _holder(args)
+    found = identities.call("DetachPolicy", policy=args.name, **holder)
+    return found, [f"{args.name} detached from {next(iter(holder.values()))}"]
+
+
+def policy_check(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    found = identities.call(
+        "CheckPolicy", action=args.action, resource=args.resource, values=args.value, **_holder(args)
+    )
+    verdict = {"allow": "yes", "deny": "no: a policy denies it", "silent": "no: no policy allows it"}
+    lines = [f"{verdict[found['verdict']]}", *(f"  {reason}" for reason in found["reasons"])]
+    if found["acl"]:
+        lines.append(f"  the container's ACL may allow it: {found['acl']}")
+    return found, lines
+
+
+# --- providers ----------------------------------------------------------------------------------------
+
+
+def provider_set(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    secret = _read_secret("client secret") if args.secret else ""
+    found = identities.call(
+        "PutProvider", provider=args.name, settings=_read_file(args.file), client_secret=secret
+    )
+    return found, [f"provider {args.name} stored"]
+
+
+def provider_list(identities: Identities, _args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    found = identities.call("ListProviders")
+    return found, found["providers"]
+
+
+def provider_show(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    found = identities.call("GetProvider", provider=args.name)
+    return found, _fields(found)
+
+
+def provider_remove(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    return identities.call("DeleteProvider", provider=args.name), [f"provider {args.name} removed"]
