@@ -12,7 +12,7 @@ from swift import green
 from swift.cluster.outbound import Outbound, OutboundRefused, Trust
 from swift.cluster.transport import TransportError
 from swift.identity.oidc.errors import OidcCause, OidcError
-from swift.identity.oidc.provider import Provider, check_url
+from swift.identity.oidc.provider import Provider
 
 RESPONSE_BYTES_MAX = 1 << 20
 #: Seconds for a whole request, the look-up of the host name included.
@@ -36,7 +36,7 @@ class Fetch(Protocol):
     ) -> ProviderResponse:
         """Return the response to a GET, with ``form`` to a POST.
 
-        Raises ``OidcError`` with the cause ``UNAVAILABLE``. URLs are those that ``check_url`` accepts.
+        Raises ``OidcError`` with the cause ``UNAVAILABLE``. URLs are those that ``check_endpoint`` accepts.
         """
 
 
@@ -62,7 +62,7 @@ class HttpFetch:
             body = urlencode(form).encode()
         host = "?"
         try:
-            parts = check_url(url, allows_http=self._provider.insecure)
+            parts = self._provider.check_endpoint(url)
             host = str(parts.hostname)
             target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
             tls = self._tls_context() if parts.scheme == "https" else None

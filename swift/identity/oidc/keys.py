@@ -18,7 +18,7 @@ from swift.base.documents import JsonObject
 from swift.base.errors import InvalidValue
 from swift.identity.oidc.errors import OidcCause, OidcError
 from swift.identity.oidc.fetch import Fetch, ProviderResponse
-from swift.identity.oidc.provider import Provider, check_url
+from swift.identity.oidc.provider import Provider
 from swift.identity.oidc.tokens import SigningKey, Token, import_keys, parse_json
 
 #: Seconds for which fetched keys are used without another request: a key that the provider removes is
@@ -133,7 +133,7 @@ class PublishedKeys:
         if document.get("issuer") != self._provider.issuer:
             raise self._broken("its discovery document has another issuer")
         try:
-            url = check_url(document.get("jwks_uri"), allows_http=self._provider.insecure).geturl()
+            url = self._provider.check_endpoint(document.get("jwks_uri")).geturl()
         except InvalidValue as error:
             raise self._broken(f"jwks_uri {error}")
         response = self._get(url)

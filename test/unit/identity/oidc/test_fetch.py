@@ -119,7 +119,8 @@ def test_a_name_server_that_does_not_respond_has_a_deadline():
 
 
 @pytest.mark.parametrize(
-    "url", ["http://id.example/", "https://.example/", "https://id.example/" + "x" * 600, ""]
+    "url",
+    ["http://id.example/", "http://127.0.0.1/", "https://.example/", "https://id.example/" + "x" * 600, ""],
 )
 def test_wrong_urls_are_the_providers_fault(url):
     with socket.create_server(("127.0.0.1", 0)) as listener:
