@@ -368,6 +368,14 @@ def test_odd_responses_of_the_token_endpoint_are_refused(given):
     assert found.status in (403, 503) and "<script" not in page and "\r" not in page
 
 
+@pytest.mark.parametrize("code", ["", "code=&", f"code={'c' * 4097}&"])
+def test_a_callback_without_a_code_is_refused(code):
+    browser = Browser()
+    sent = browser.sent()
+    assert "no code" in page_of(browser.finish(f"{code}state={sent['state']}"), 400)
+    assert browser.providers[0].fetches_of("/token") == 0
+
+
 def test_errors_of_the_provider_are_shown_inert():
     browser = Browser()
     sent = browser.sent()
