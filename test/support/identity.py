@@ -1,149 +1,61 @@
-"""Fixtures of identities: a pipeline in memory that keeps records and objects, and what is made over it."""
+"""An authentication filter that gives users rights by policies, for tests of what asks for them."""
 
 import json
-from hashlib import md5
-from types import SimpleNamespace
 
-from swift.http.response import Response
-from swift.identity.clusterkeys import ClusterKey, ClusterKeys
-from swift.identity.directory import Directory
-from swift.identity.operations import IdentityOperations
-from swift.identity.passwords import Passwords
-from swift.identity.store import RecordCache, RecordStore, identity_client
-
-KEYS = ClusterKeys((ClusterKey("1", b"k" * 32),))
-OTHER_KEYS = ClusterKeys((ClusterKey("1", b"o" * 32),))
-PREFIX = "AUTH_"
+from swift.http import environkeys
+from swift.http.response import error_response
+from swift.identity.policy.document import parse_identity_policy
+from swift.identity.policy.evaluate import PolicyVerdict
+from swift.identity.policy.principals import user_principal
+from swift.identity.policy.swiftrequests import SwiftContext, level_of, resource_of, swift_access
+from swift.identity.rights import AccessRequest, NamedPolicy, Rights
+from swift.middleware.tempauth.filter import Tempauth
 
 
-class MemoryPipeline:
-    """The rest of a pipeline: accounts, containers and objects with conditional writes, in memory."""
+class RightsAuth(Tempauth):
+    """Tempauth whose users have rights (``rights``, by name); ACLs decide after silent policies."""
 
-    def __init__(self):
-        self.containers = {}
-        #: (account, container) → headers of the container.
-        self.metadata = {}
-        self.is_down = False
-        self.requests = []
-        #: Called before each request; may change what is stored.
-        self.before = lambda _request: None
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.rights = {}
 
-    def handle(self, request):
-        self.before(request)
-        self.requests.append(request)
-        account, container, name = request.entity.path
-        authorise = request.env.get("swift.authorize")
-        if authorise is not None:
-            request.acl = self.metadata.get((account, container), {}).get("x-container-read")
-            denial = authorise(request)
-            if denial is not None:
-                return denial
-        if self.is_down:
-            return Response(503)
-        if container is None:
-            return Response(201 if request.method == "PUT" else 204)
-        objects = self.containers.get((account, container))
-        if name is None:
-            return self._serve_container(request, (account, container), objects)
-        if objects is None:
-            return Response(404)
-        return self._serve_object(request, objects, name)
+    def _set_identity(self, request, groups):
+        rights = self.rights.get(groups.split(",")[1])
+        if rights is not None:
+            request.env[environkeys.IDENTITY] = rights
+        return super()._set_identity(request, groups)
 
-    def _serve_container(self, request, key, objects):
-        if request.method in ("PUT", "POST"):
-            self.containers.setdefault(key, {})
-            kept = {k: v for k, v in request.headers.items() if k.startswith(("x-container-", "x-versions"))}
-            self.metadata.setdefault(key, {}).update(kept)
-            return Response(201 if objects is None else 202)
-        if objects is None:
-            return Response(404)
-        if request.method == "HEAD":
-            return Response(204, dict(self.metadata[key]))
-        if request.method == "DELETE":
-            del self.containers[key]
-            return Response(204)
-        params = request.params
-        rows = [
-            {"name": name, "content_type": objects[name][1].get("content-type", "")}
-            for name in sorted(objects)
-            if name.startswith(params.get("prefix", "")) and name > params.get("marker", "")
-        ]
-        limit = int(params.get("limit") or 10_000)
-        body = json.dumps(rows[:limit]).encode()
-        return Response(200, {"content-type": "application/json", **self.metadata[key]}, body)
+    def authorise(self, request):
+        """Return the denial of a request, None if it is allowed."""
+        rights = request.env.get(environkeys.IDENTITY)
+        if rights is None:
+            return super().authorise(request)
+        path = request.entity.path
+        access = swift_access(request.method, level_of(path), request.params, request.headers)
 
-    @staticmethod
-    def _serve_object(request, objects, name):
-        found = objects.get(name)
-        etag = None if found is None else md5(found[0]).hexdigest()
-        if request.method == "PUT":
-            body = request.body.read(1 << 24)
-            wanted = request.headers.get("if-match")
-            if request.headers.get("if-none-match") == "*" and found is not None:
-                return Response(412)
-            if wanted is not None and wanted.strip('"') != etag:
-                return Response(412)
-            objects[name] = body, dict(request.headers)
-            return Response(201, {"etag": md5(body).hexdigest()})
-        if found is None:
-            return Response(404)
-        if request.method == "DELETE":
-            del objects[name]
-            return Response(204)
-        body = found[0] if request.method == "GET" else b""
-        return Response(200, {"etag": etag, "content-type": found[1].get("content-type", "")}, body)
+        def verdict_on(actions):
+            asked = AccessRequest(actions, path.account, SwiftContext(request, path), *resource_of(path))
+            return rights.decide(asked, None).verdict
 
-    def document(self, kind, name):
-        """Return the parsed document of a record."""
-        return json.loads(self.containers[".swiftauth", kind][name][0])
+        verdict = verdict_on(access.actions)
+        if verdict is PolicyVerdict.DENY:
+            return error_response(403)
+        if verdict is PolicyVerdict.SILENT:
+            return super().authorise(request)
+        if not access.owner_action or verdict_on((access.owner_action,)) is PolicyVerdict.ALLOW:
+            request.env[environkeys.OWNER] = True
+        return None
 
 
-def run_inline(function, *args):
-    """Call a function at once, in place of a thread."""
-    return function(*args)
+def named_policy(*statements, name="mine"):
+    """Return a policy of an identity."""
+    document = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", **one} for one in statements]}
+    return NamedPolicy(name, parse_identity_policy(json.dumps(document)))
 
 
-class Ticking:
-    """Wall and monotonic time that moves when it is told to."""
-
-    def __init__(self, now=1_800_000_000.0):
-        self.now = now
-
-    def __call__(self):
-        return self.now
-
-    time = monotonic = __call__
-
-
-def make_identities(pipeline=None, *, stale_s=30.0, outage_s=600.0, keys=KEYS):
-    """Return records, directory and operations over a pipeline in memory, and their clock."""
-    pipeline = pipeline or MemoryPipeline()
-    clock = Ticking()
-    client = identity_client(pipeline.handle)
-    store = RecordStore(client)
-    failures = []
-    cache = RecordCache(
-        store,
-        stale_s=stale_s,
-        outage_s=outage_s,
-        monotonic=clock,
-        spawn=lambda function: function(),
-        log_failure=failures.append,
-    )
-    passwords = Passwords(run_inline, monotonic=clock)
-    directory = Directory(
-        cache, keys, prefix=PREFIX, now=clock, monotonic=clock, spawn=lambda function: function()
-    )
-    operations = IdentityOperations(
-        cache, keys, passwords, directory=directory, client=client, prefix=PREFIX, now=clock
-    )
-    return SimpleNamespace(
-        pipeline=pipeline,
-        clock=clock,
-        store=store,
-        cache=cache,
-        failures=failures,
-        passwords=passwords,
-        directory=directory,
-        operations=operations,
-    )
+def rights_of(tenant, name, *policies, groups=(), **more):
+    """Return the rights of a user."""
+    account = f"AUTH_{tenant}"
+    values = {"aws:username": name, "aws:userid": f"{tenant}:{name}", "aws:principaltype": "User"}
+    principal = user_principal(tenant, name, account, groups)
+    return Rights(principal, account, policies=policies, condition_values=values, **more)

@@ -160,7 +160,7 @@ class Bottom:
 class S3Cluster:
     """S3 over tempauth, slo, versions and symlinks over a simulated cluster; account AUTH_test."""
 
-    def __init__(self, sim, features=None, **options):
+    def __init__(self, sim, features=None, auth=Tempauth, **options):
         self.sim = sim
         self.bottom = Bottom(sim.app)
         guesser = TypeGuesser("/none", ())
@@ -170,9 +170,9 @@ class S3Cluster:
         told = Telemetry(silent_log())
         large = SloSettings.parse({"rate_limit_segments_per_sec": "0"})
         self.slo = Slo(self.app, large, sim.hasher, guesser, silent_log())
-        auth = Tempauth(self.slo, TempauthSettings(), parse_users(USERS), USERS, told)
+        self.auth = auth(self.slo, TempauthSettings(), parse_users(USERS), USERS, told)
         chosen = S3Settings.parse({"min_segment_size": "1", **options})
-        self.filter = S3Api(auth, chosen, told, features or Features())
+        self.filter = S3Api(self.auth, chosen, told, features or Features())
 
     def __call__(self, method, path, headers=None, body=b"", **how):
         """Send a signed request."""

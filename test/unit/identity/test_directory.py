@@ -7,7 +7,7 @@ from swift.identity.records import DamagedRecord, StoredPolicy, User
 from swift.identity.rights import AccessRequest
 from swift.identity.store import StoreUnavailable
 from swift.identity.tokens import Ticket
-from test.support.identity import OTHER_KEYS, make_identities
+from test.support.identities import OTHER_KEYS, make_identities
 
 READ = '{"Statement":{"Effect":"Allow","Action":"s3:GetObject","Resource":"arn:aws:s3:::c/*"}}'
 NO_DELETE = '{"Statement":{"Effect":"Deny","Action":"s3:DeleteObject","Resource":"*"}}'

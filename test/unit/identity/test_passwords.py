@@ -12,7 +12,7 @@ from swift.identity.passwords import (
     Passwords,
     TooManyLogins,
 )
-from test.support.identity import Ticking, run_inline
+from test.support.identities import Ticking, run_inline
 
 
 class CountingRun:

@@ -4,7 +4,7 @@ import pytest
 
 from swift.identity.records import AccessKey, DamagedRecord, Group, KeyUse, Role, StoredPolicy, User
 from swift.identity.store import RETRY_S, Conflict, StoreUnavailable
-from test.support.identity import make_identities
+from test.support.identities import make_identities
 
 ALICE = User("test:alice", created=5.0, groups=("staff",))
 

@@ -4,7 +4,7 @@ import pytest
 
 from swift.identity.clusterkeys import ClusterKey, ClusterKeys
 from swift.identity.tokens import TOKEN_MAX, Ticket, Tickets
-from test.support.identity import KEYS, OTHER_KEYS
+from test.support.identities import KEYS, OTHER_KEYS
 
 NOW = 1_800_000_000.0
 TICKET = Ticket("test:alice", NOW, NOW + 3600, "id1", parent="AKIAPARENT")
