@@ -163,6 +163,15 @@ _swift_words() { # command [subcommand [option]]
         swift-reconciler-enqueue::-) echo '-h --help --version -X --op -f --force -d --swift-dir' ;;
         swift-reconciler-enqueue::-X) echo 'PUT DELETE' ;;
         swift-reconciler-enqueue::--op) echo 'PUT DELETE' ;;
+        swift-rekey::-) echo '-h --help --version' ;;
+        swift-rekey:) echo 'status run verify new-secret' ;;
+        swift-rekey:status:-) echo '-h --help --version --conf --account --account-conf --format' ;;
+        swift-rekey:status:--format) echo 'text json' ;;
+        swift-rekey:run:-) echo '-h --help --version --conf --account --account-conf --format --from --concurrency --rate --state' ;;
+        swift-rekey:run:--format) echo 'text json' ;;
+        swift-rekey:verify:-) echo '-h --help --version --conf --account --account-conf --format --from --concurrency' ;;
+        swift-rekey:verify:--format) echo 'text json' ;;
+        swift-rekey:new-secret:-) echo '-h --help --version --conf --id' ;;
         swift-reload::-) echo '-h --help --version -t --timeout -w --no-wait -v --verbose' ;;
         swift-ring-builder::-) echo '--version --dry-run --format' ;;
         swift-ring-builder::--format) echo 'text json' ;;
@@ -233,4 +242,4 @@ _swift_complete() {
     fi
 }
 
-complete -F _swift_complete swift-account-audit swift-account-auditor swift-account-info swift-account-reaper swift-account-replicator swift-account-server swift-aio swift-cache swift-config swift-container-auditor swift-container-deleter swift-container-info swift-container-reconciler swift-container-replicator swift-container-server swift-container-sharder swift-container-sync swift-container-updater swift-daemons swift-deploy swift-dispersion-populate swift-dispersion-report swift-drive-audit swift-form-signature swift-future swift-get-nodes swift-health swift-init swift-load swift-manage-shard-ranges swift-object-auditor swift-object-compactor swift-object-expirer swift-object-info swift-object-reconstructor swift-object-relinker swift-object-repack swift-object-replicator swift-object-server swift-object-updater swift-object-volumes swift-oldies swift-orphans swift-plan swift-proxy-server swift-quarantine swift-recon swift-recon-cron swift-reconciler-enqueue swift-reload swift-ring-builder swift-ring-builder-analyzer swift-ring-builder-safe swift-ring-composer swift-s3-lifecycle swift-s3-notifier swift-usage swift-user
+complete -F _swift_complete swift-account-audit swift-account-auditor swift-account-info swift-account-reaper swift-account-replicator swift-account-server swift-aio swift-cache swift-config swift-container-auditor swift-container-deleter swift-container-info swift-container-reconciler swift-container-replicator swift-container-server swift-container-sharder swift-container-sync swift-container-updater swift-daemons swift-deploy swift-dispersion-populate swift-dispersion-report swift-drive-audit swift-form-signature swift-future swift-get-nodes swift-health swift-init swift-load swift-manage-shard-ranges swift-object-auditor swift-object-compactor swift-object-expirer swift-object-info swift-object-reconstructor swift-object-relinker swift-object-repack swift-object-replicator swift-object-server swift-object-updater swift-object-volumes swift-oldies swift-orphans swift-plan swift-proxy-server swift-quarantine swift-recon swift-recon-cron swift-reconciler-enqueue swift-rekey swift-reload swift-ring-builder swift-ring-builder-analyzer swift-ring-builder-safe swift-ring-composer swift-s3-lifecycle swift-s3-notifier swift-usage swift-user

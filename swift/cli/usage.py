@@ -5,7 +5,6 @@ The exit status is 0 when everything was counted, 1 when something could not be 
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import time
@@ -71,23 +70,25 @@ def make_parser() -> CommandLine:
     return parser
 
 
-def _reader(args: argparse.Namespace, query: UsageQuery, line: ProgressLine) -> UsageReader:
-    """Return the reader of this node; raises ``SwiftError`` and OSError."""
-    conf = read_section(args.config, "app:account-server")
+def make_reader(
+    config: str, query: UsageQuery, line: ProgressLine, *, command: str = NAME, away: Sequence[str] = ()
+) -> UsageReader:
+    """Return the reader of this node for a command; raises ``SwiftError`` and OSError."""
+    conf = read_section(config, "app:account-server")
     context = daemon_context(conf, name="usage")
     swift_dir = conf.get("swift_dir", SWIFT_DIR)
     view = RingView(load_table(os.path.join(swift_dir, "account.ring.gz"), thorough=False))
     own = own_device_ids(view, context.ring_ip, context.ring_port)
     if not own and not query.all_replicas:
         raise ConfigError(
-            f"no device of the account ring has the address of {args.config}; run it on an account server"
+            f"no device of the account ring has the address of {config}; run it on an account server"
         )
-    primaries = FirstPrimaries(view, own, parse_away(view, args.away))
+    primaries = FirstPrimaries(view, own, parse_away(view, away))
     devices = context.devices
 
     def warn(text: str) -> None:
         line.clear()
-        print(f"{NAME}: {text}", file=sys.stderr)
+        print(f"{command}: {text}", file=sys.stderr)
 
     # Pending rows are merged as a server does it: as the user of the databases.
     become_owner(f"{devices.root}/{name}/accounts" for name in devices.names())
@@ -103,7 +104,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     line = ProgressLine(sys.stderr, every_s=PROGRESS_S)
     stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     try:
-        reader = _reader(args, query, line)
+        reader = make_reader(args.config, query, line, away=args.away)
     except (SwiftError, OSError) as error:
         print(f"{NAME}: {error}", file=sys.stderr)
         return EXIT_NOTHING

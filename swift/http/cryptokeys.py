@@ -38,3 +38,7 @@ class EncryptionKeysUnavailable(SwiftError):
     def __init__(self, text: str, *, unknown_secret: bool = False):
         super().__init__(text)
         self.unknown_secret = unknown_secret
+
+
+class KeyServiceUnavailable(EncryptionKeysUnavailable):
+    """A key service does not provide the key now; clients are told the text."""

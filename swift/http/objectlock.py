@@ -12,9 +12,10 @@ from swift.base.digits import is_digits
 
 GOVERNANCE, COMPLIANCE = "GOVERNANCE", "COMPLIANCE"
 _NONE, _ON, _OFF = "-", "ON", "OFF"
-#: Permissions of a change: none, to end the legal hold, to bypass governance, and to take back what was
-#: stored a moment ago and never acknowledged.
-CHECK, MAY_RELEASE, MAY_BYPASS, MAY_WITHDRAW = "check", "release", "bypass", "withdraw"
+#: Permissions of a change: none, to end the legal hold, to bypass governance, to take back what was stored a
+#: moment ago and never acknowledged, and to store the same body with the same lock again.
+CHECK, MAY_RELEASE, MAY_BYPASS = "check", "release", "bypass"
+MAY_WITHDRAW, MAY_REWRITE = "withdraw", "rewrite"
 
 
 class ObjectLock(NamedTuple):

@@ -208,13 +208,14 @@ def _copied_names(
     return tuple((name, title_case(name)) for name in names if name in stored or name.startswith(prefixes))
 
 
-def refusal(state: ObjectState, plan: PutPlan) -> HTTPError | None:
+def refusal(state: ObjectState, plan: PutPlan, etag: str = "") -> HTTPError | None:
     """Why the object as it is now must not be replaced: 412 or 409; None when it may.
 
-    Raises ``HTTPError`` 403 when it is locked.
+    ``etag`` is that of the new body, empty before it has arrived. Raises ``HTTPError`` 403 when the object is
+    locked.
     """
     if STORED_LOCK in state.metadata:
-        check_removal(state, plan.guard)
+        check_removal(state, plan.guard, plan.copied, etag)
     if plan.conditions is not None and state.quarantine_reason:
         # The condition may be about the state that was quarantined just now.
         return HTTPError(503)
@@ -228,7 +229,7 @@ def refusal(state: ObjectState, plan: PutPlan) -> HTTPError | None:
 
 def check(state: ObjectState, plan: PutPlan, etag: str) -> None:
     """Raise the refusal, or 422 when the body is not what the client meant to send."""
-    refused = refusal(state, plan)
+    refused = refusal(state, plan, etag)
     if refused is None and plan.etag is not None and plan.etag != etag:
         refused = HTTPError(422)
     if refused is not None:

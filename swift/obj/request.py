@@ -20,7 +20,7 @@ from swift.base.timestamp import InvalidTimestamp, Timestamp, normalize_delete_a
 from swift.base.truth import is_true
 from swift.http import fields
 from swift.http.headers import HeaderMap, title_case
-from swift.http.objectlock import NO_LOCK, ObjectLock, parse_authority, parse_lock
+from swift.http.objectlock import MAY_REWRITE, NO_LOCK, ObjectLock, parse_authority, parse_lock
 from swift.http.request import Request
 from swift.http.response import HTTPError
 from swift.policy.policy import Policy
@@ -276,11 +276,21 @@ def guard_of(headers: HeaderMap, timestamp: Timestamp) -> Guard | None:
     )
 
 
-def check_removal(state: ObjectState, guard: Guard | None) -> None:
-    """Raise ``HTTPError`` 403 when an object must neither be deleted nor replaced."""
+def check_removal(
+    state: ObjectState, guard: Guard | None, stored: Mapping[str, str] | None = None, etag: str = ""
+) -> None:
+    """Raise ``HTTPError`` 403 when an object must neither be deleted nor replaced.
+
+    With the permission, metadata ``stored`` and a body with ``etag`` (empty: not known yet) may replace the
+    same body with the same lock.
+    """
     if guard is None or state.kind not in (LIVE, EXPIRED) or STORED_LOCK not in state.metadata:
         return
-    if not parse_lock(state.metadata[STORED_LOCK]).allows_removal(guard.authority, guard.moment_s):
+    lock = parse_lock(state.metadata[STORED_LOCK])
+    is_same = stored is not None and lock_in(stored) == lock and etag in ("", state.etag)
+    if is_same and MAY_REWRITE in guard.authority:
+        return
+    if not lock.allows_removal(guard.authority, guard.moment_s):
         raise _locked(state, guard)
 
 

@@ -21,6 +21,12 @@ OPTIONS = {
     "backend_ratelimit": {"backend_ratelimit_conf_path": "/nowhere/backend-ratelimit.conf"},
     "cname_lookup": {"storage_domain": "h"},
     "keymaster": {"encryption_root_secret": base64.b64encode(b"x" * 32).decode()},
+    "vault_keymaster": {
+        "vault_url": "http://127.0.0.1:9",
+        "transit_key": "swift",
+        "token_file": "/nowhere/token",
+        "wrapped_root_secret": "vault:v1:AAAA",
+    },
     "s3token": {"auth_uri": "http://127.0.0.1:9"},
 }
 #: Filters that fetch secrets when they are made, and ones that only answer their own paths.

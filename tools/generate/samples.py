@@ -30,6 +30,7 @@ from swift.http import environkeys, fields
 from swift.middleware.keymaster.filter import KeymasterSettings
 from swift.middleware.keymaster.kmip import KmipKeymasterSettings
 from swift.middleware.keymaster.kms import KmsKeymasterSettings
+from swift.middleware.keymaster.vaultclient import VaultKeymasterSettings
 from swift.middleware.memcache import CacheSettings
 from swift.obj.auditor.settings import DarkDataSettings
 from swift.obj.settings import ObjectSettings
@@ -219,6 +220,7 @@ def known_text() -> str:
         "keymaster": KnownOptions.of(KeymasterSettings),
         "kms_keymaster": KnownOptions.of(KmsKeymasterSettings),
         "kmip_keymaster": KnownOptions.of(KmipKeymasterSettings),
+        "vault_keymaster": KnownOptions.of(VaultKeymasterSettings),
     }
     for section in (section for sample in SAMPLES for section in sample.sections):
         use = next((line.removeprefix("use = ") for line in section.lines if line.startswith("use = ")), "")

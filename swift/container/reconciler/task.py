@@ -201,7 +201,7 @@ class ReconcilerPass:
         with task.client.request("GET", entry.path, headers, query="symlink=get", accept=(2, 404)) as source:
             found = _time_of(source.headers)
             if source.is_success and found >= entry.timestamp:
-                stored = _stored_headers(source.headers)
+                stored = stored_headers(source.headers)
                 sent = {
                     **stored,
                     **_in(right),
@@ -294,7 +294,7 @@ def _time_of(headers: HeaderMap) -> Timestamp:
         return ZERO
 
 
-def _stored_headers(answered: HeaderMap) -> HeaderMap:
+def stored_headers(answered: HeaderMap) -> HeaderMap:
     """Return the headers that make the object what it is."""
     return {
         name: value

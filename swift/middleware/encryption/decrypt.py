@@ -9,7 +9,7 @@ from swift.base.documents import JsonObject
 from swift.base.ranges import ByteRanges, Span
 from swift.http import fields
 from swift.http.body import BodyError, IterableBody, ResponseBody, as_response_body, iter_body_bytes
-from swift.http.cryptokeys import EncryptionKeys, EncryptionKeysUnavailable, FetchKeys
+from swift.http.cryptokeys import EncryptionKeys, EncryptionKeysUnavailable, FetchKeys, KeyServiceUnavailable
 from swift.http.etagparameters import LISTING_BYTES_MAX
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
@@ -145,7 +145,10 @@ def _decrypt_parts(
 
 
 def decrypt_listing(response: Response, fetch: FetchKeys, warn: Callable[[str], None]) -> None:
-    """Restore the hashes of a JSON listing; those without a key become ``<unknown>``."""
+    """Restore the hashes of a JSON listing; those without a key become ``<unknown>``.
+
+    Raises ``KeyServiceUnavailable``.
+    """
     kind = response.headers.get("content-type", "").partition(";")[0].strip()
     if not response.is_success or kind != "application/json":
         return
@@ -162,6 +165,8 @@ def decrypt_listing(response: Response, fetch: FetchKeys, warn: Callable[[str], 
             row["hash"] = cipher.decrypt_value(
                 value, fetch_stored_keys(fetch, cipher.value_meta(value))["container"]
             )
+        except KeyServiceUnavailable:
+            raise
         except (EncryptionKeysUnavailable, cipher.CryptoError) as error:
             failures.add(str(error))
             row["hash"] = UNKNOWN_HASH

@@ -12,7 +12,13 @@ from swift.config.schema import Settings, option
 from swift.gateway.subrequest import drained
 from swift.http import environkeys, fields
 from swift.http.conditional import is_outdated_range_response
-from swift.http.cryptokeys import EncryptionKeys, EncryptionKeysUnavailable, FetchKeys
+from swift.http.cryptokeys import (
+    EncryptionKeys,
+    EncryptionKeysUnavailable,
+    FetchKeys,
+    KeyId,
+    KeyServiceUnavailable,
+)
 from swift.http.headers import HeaderMap, title_case
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
@@ -24,6 +30,7 @@ from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.telemetry.log import Log
 
 _NO_KEYS_ERROR = "Unable to retrieve encryption keys."
+_REASON_HEADER = "x-encryption-error"
 _ETAG_CONDITION_HEADERS = ("if-match", "if-none-match")
 
 
@@ -62,12 +69,12 @@ class Encryption(Filter):
             encrypt_metadata(request.headers, self._fetch_keys(request, fetch))
         return self.forward(request)
 
-    def _fetch_keys(self, request: Request, fetch: FetchKeys) -> EncryptionKeys:
+    def _fetch_keys(self, request: Request, fetch: FetchKeys, key_id: KeyId | None = None) -> EncryptionKeys:
         try:
-            return fetch(None)
+            return fetch(key_id)
         except EncryptionKeysUnavailable as error:
             self._log.error(str(error), txid=request.env.get(environkeys.TRANS_ID))
-            raise HTTPError(500, _NO_KEYS_ERROR, content_type=TEXT)
+            raise HTTPError.of(_without_keys(error))
 
     def _add_etag_macs(self, request: Request, fetch: FetchKeys) -> None:
         """Add the HMACs of ETags in conditions, under every root secret that an object may have."""
@@ -76,7 +83,7 @@ class Encryption(Filter):
         if not listed:
             return
         keys = self._fetch_keys(request, fetch)
-        secrets = [object_key(fetch(key_id)) for key_id in keys["all_ids"]]
+        secrets = [object_key(self._fetch_keys(request, fetch, key_id)) for key_id in keys["all_ids"]]
         for name in listed:
             tags = sorted(EtagList.parse(headers[name]))
             tags_and_macs = [quoted for tag in tags for quoted in _tag_with_macs(tag, secrets)]
@@ -110,7 +117,11 @@ class Encryption(Filter):
     def _get_listing(self, request: Request, fetch: FetchKeys) -> Response:
         response = self.forward(request)
         txid = request.env.get(environkeys.TRANS_ID)
-        decrypt_listing(response, fetch, lambda text: self._log.error(text, txid=txid))
+        try:
+            decrypt_listing(response, fetch, lambda text: self._log.error(text, txid=txid))
+        except KeyServiceUnavailable as error:
+            self._log.error(f"Error decrypting listing: {error}", txid=txid)
+            return _without_keys(error)
         return response
 
     def _read_object(self, request: Request, fetch: FetchKeys) -> Response:
@@ -148,13 +159,19 @@ class Encryption(Filter):
                 f"Error decrypting {failing_part}: {error}", txid=request.env.get(environkeys.TRANS_ID)
             )
             drained(response, is_complete=False)
-            text = (
-                _NO_KEYS_ERROR
-                if isinstance(error, EncryptionKeysUnavailable)
-                else f"Error decrypting {failing_part}"
-            )
-            return error_response(500, text, content_type=TEXT)
+            if isinstance(error, EncryptionKeysUnavailable):
+                return _without_keys(error)
+            return error_response(500, f"Error decrypting {failing_part}", content_type=TEXT)
         return response
+
+
+def _without_keys(error: EncryptionKeysUnavailable) -> Response:
+    """Return the response to a request that lacks its keys; 503 if a key service may provide them."""
+    if not isinstance(error, KeyServiceUnavailable):
+        return error_response(500, _NO_KEYS_ERROR, content_type=TEXT)
+    return error_response(
+        503, f"{_NO_KEYS_ERROR[:-1]}: {error}", {_REASON_HEADER: str(error)}, content_type=TEXT
+    )
 
 
 def _tag_with_macs(tag: str, secrets: list[bytes]) -> list[str]:

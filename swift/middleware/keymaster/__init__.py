@@ -1,1 +1,1 @@
-"""Keymasters: root secrets from the configuration, Barbican or a KMIP service (spec: middleware.md §17)."""
+"""Keymasters: root secrets from the configuration, Barbican, KMIP or Vault (spec: middleware.md §17)."""

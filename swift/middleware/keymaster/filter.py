@@ -7,7 +7,7 @@ import binascii
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from swift.base.entity import EntityPath
 from swift.base.errors import ConfigError
@@ -48,10 +48,17 @@ class KeymasterSettings(SecretSettings):
     encryption_root_secret: str = option("", "The root secret without an id: base64 of 32 bytes or more.")
 
 
+class KeySource(Protocol):
+    """Derives keys, from root secrets in memory or from those of a service."""
+
+    def derive_keys(self, path: EntityPath, key_id: KeyId | None) -> EncryptionKeys:
+        """Derive the keys of a path, or of a stored key id; raises ``EncryptionKeysUnavailable``."""
+
+
 class Keymaster(Filter):
     """Provides keys to the encryption filter."""
 
-    def __init__(self, app: App, secrets: RootSecrets):
+    def __init__(self, app: App, secrets: KeySource):
         super().__init__(app)
         self._secrets = secrets
 

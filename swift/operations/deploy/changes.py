@@ -27,8 +27,8 @@ _SECTION = re.compile(r"\s*\[(.*)\]")
 #: A section for the options of rsyncd.conf that stand before its modules.
 _GLOBAL = "global"
 
-#: Options of keymasters; the first one has no number.
-_ROOT_SECRET = "encryption_root_secret"
+#: Options of keymasters; the first ones have no id.
+_ROOT_SECRETS = ("encryption_root_secret", "wrapped_root_secret")
 
 #: section → option → value.
 _Options = Mapping[str, Mapping[str, str]]
@@ -128,7 +128,7 @@ def _lost_secrets(former: _Options, new: _Options, *, is_written: bool) -> Itera
             if is_user(section, name) or not is_secret(section, name, value):
                 continue
             found = new.get(section, {}).get(name)
-            may_change = is_written and not name.startswith(_ROOT_SECRET)
+            may_change = is_written and not name.startswith(_ROOT_SECRETS)
             if found is None or (found != value and not may_change):
                 yield f"{section}/{name}"
 

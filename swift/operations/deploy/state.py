@@ -32,7 +32,9 @@ _FILE_MODE = 0o600
 _BYTES = 16
 #: Names of options whose values are secret, and of those that only tell about secrets.
 _SECRET = re.compile(r"passw|passphrase|secret|token$|(^|[_-]|api|access|shared)keys?([_-]|$)", re.IGNORECASE)
-_NO_SECRET = re.compile(r"_(path|file|id|ids|dir|name|duration|time|life)$|^key_id_", re.IGNORECASE)
+_NO_SECRET = re.compile(
+    r"_(path|file|id|ids|dir|name|duration|time|life|seconds)$|^key_id_|^transit_key$", re.IGNORECASE
+)
 #: A user and a password in a URL.
 _CREDENTIALS = re.compile(r"://[^/@\s]*:[^/@\s]+@")
 
