@@ -13,5 +13,7 @@ def is_query_request(request: Request) -> bool:
     return (
         request.method == "POST"
         and request.raw_path in ("/", "")
+        # A bucket's host name has the same path; its requests have parameters.
+        and not request.query
         and request.headers.get("content-type", "").partition(";")[0].strip().lower() == FORM_TYPE
     )
