@@ -6,6 +6,7 @@ import ipaddress
 from dataclasses import replace
 
 from swift.base.documents import JsonObject
+from swift.base.errors import SwiftError
 from swift.identity.admin.base import (
     Admin,
     NoSuchIdentity,
@@ -49,6 +50,9 @@ class KeyAdmin(Admin):
         ``imported``: the secret key comes from elsewhere and may be shorter than new ones.
         """
         name = validate_access_key(access_key) if access_key else new_access_key()
+        if ":" in name and name != user:
+            # A user logs in with such a name.
+            raise InvalidIdentity("access_key", "with a colon must be the name of its user")
         secret = validate_secret(secret_key, may_be_short=imported) if secret_key else new_secret()
         if 0 < ends <= self._now() or ends < 0:
             raise InvalidIdentity("ends", "is past")
@@ -57,13 +61,13 @@ class KeyAdmin(Admin):
         if len(container) > 256 or "/" in container or len(prefix) > 1024:
             raise InvalidIdentity("container", "or prefix is too long, or the container has a slash")
         owner = self._require(User, user, "user")
-        if len(owner.keys) >= KEYS_MAX:
-            raise InvalidIdentity("user", f"has {KEYS_MAX} access keys already; delete one")
+        _require_room(owner)
         record = AccessKey(
             name,
             user=user,
             secret=self._keys.seal(secret, name),
-            created=self._now(),
+            # Clocks of proxies differ; keys of before the user would be of an earlier one.
+            created=max(self._now(), owner.created),
             ends=ends,
             note=validate_note(note),
             read_only=read_only,
@@ -72,7 +76,12 @@ class KeyAdmin(Admin):
             networks=tuple(map(_validate_network, networks)),
         )
         self._create(record)
-        self._update(User, user, "user", lambda u: replace(u, keys=(*u.keys, name)))
+        try:
+            self._update(User, user, "user", lambda u: replace(_require_room(u), keys=(*u.keys, name)))
+        except SwiftError:
+            # A key that its user does not list could not be found, nor deleted with the user.
+            self._delete(AccessKey, name)
+            raise
         return {**describe_key(record), "secret_key": secret}
 
     def list_access_keys(self, *, user: str) -> JsonObject:
@@ -136,6 +145,13 @@ class KeyAdmin(Admin):
     def owner_of_key(self, access_key: str) -> str:
         """Return the user of an access key; raise ``NoSuchIdentity``."""
         return self._require(AccessKey, access_key, "access_key").user
+
+
+def _require_room(user: User) -> User:
+    """Return a user that may have one more access key; raise ``InvalidIdentity``."""
+    if len(user.keys) >= KEYS_MAX:
+        raise InvalidIdentity("user", f"has {KEYS_MAX} access keys already; delete one")
+    return user
 
 
 def _validate_network(text: str) -> str:

@@ -140,8 +140,8 @@ class Swiftauth(GroupAuthorization):
             service_caller = None
             if service and service.startswith(self._token_start):
                 service_caller = self._caller_of_token(service)
-            groups = f"{caller.groups},{service_caller.groups}" if service_caller else caller.groups
-            return self._forward_identified(request, caller, groups)
+            groups = [caller.groups, *self._service_groups(service_caller)]
+            return self._forward_identified(request, caller, ",".join(groups))
         if token and not self._settings.pass_unknown and token.startswith(self._prefixes[0]):
             self._count(_UNAUTHORIZED)
             return unauthorized_response(request)
@@ -159,6 +159,16 @@ class Swiftauth(GroupAuthorization):
         if caller.is_operator:
             env[environkeys.RESELLER_REQUEST] = True
         return respond_to_identity_question(request) or self._forward_with_account_acl(request)
+
+    def _service_groups(self, caller: Caller | None) -> list[str]:
+        """Return the groups of a service that accounts require.
+
+        With others of its groups any user would get its rights without its denials and limits.
+        """
+        if caller is None or caller.rights.boundaries:
+            return []
+        required = set(self._required_groups.values())
+        return [group for group in caller.groups.split(",") if group in required]
 
     def _caller_of_token(self, token: str) -> Caller | None:
         ticket = self._directory.tickets.read_token(token[len(self._token_start) :], self._now())
@@ -314,12 +324,14 @@ class Swiftauth(GroupAuthorization):
         if self._directory.is_key(name):
             self._service.brake.require_allowed(name, address)
             known = self._directory.find_key(name, "")
-            right = known is not None and known.is_secret(secret)
-            self._service.brake.report(name, address, right=right)
-            if known is None or not right:
+            if known is not None and known.is_secret(secret):
+                self._service.brake.report(name, address, right=True)
+                self._directory.note_use(name, address)
+                return Ticket(known.user, now, ends, new_id(), parent=name)
+            if ":" not in name:
+                self._service.brake.report(name, address, right=False)
                 return None
-            self._directory.note_use(name, address)
-            return Ticket(known.user, now, ends, new_id(), parent=name)
+            # A user of this name has a password beside the key.
         if self._settings.pass_unknown and not self._is_known(name):
             return None
         user = self._service.login(name, secret, address)
