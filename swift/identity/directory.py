@@ -59,6 +59,8 @@ class Caller(NamedTuple):
     groups: str
     rights: Rights
     is_operator: bool
+    #: True for temporary keys, and with an access key that ends.
+    is_temporary: bool = False
 
 
 class KnownKey(NamedTuple):
@@ -125,7 +127,8 @@ class Directory:
             key = self.cache.get(AccessKey, ticket.parent)
             if key is None or not self._belongs(key, user):
                 return None
-        return self._user_caller(ticket.name, ticket.parent, ticket.policy)
+        caller = self._user_caller(ticket.name, ticket.parent, ticket.policy)
+        return caller._replace(is_temporary=True) if caller and ticket.access_key else caller
 
     def find_key(self, access_key: str, session_token: str) -> KnownKey | None:
         """Return a usable access key; None for an unknown, ended or disabled one."""
@@ -207,10 +210,12 @@ class Directory:
             return None
         qualified = user.qualified
         boundaries = []
+        ends = 0.0
         if access_key:
             record = reading.get(AccessKey, access_key)
             if record is None:
                 return None
+            ends = record.ends
             limits = _limits(record)
             if limits is not None:
                 boundaries.append(NamedPolicy(f"limits of {access_key}", limits))
@@ -232,7 +237,7 @@ class Directory:
             *(group for group, record in records if record is not None and record.plain),
         ]
         tenant = qualified.tenant
-        return self._caller(
+        caller = self._caller(
             *(name, tenant, user.groups, names, held, boundaries),
             user_principal(tenant, qualified.name, self._prefix + tenant, groups),
             {
@@ -242,6 +247,7 @@ class Directory:
                 "aws:principalarn": user_arn(tenant, qualified.name),
             },
         )
+        return caller._replace(is_temporary=ends > 0)
 
     def _make_session_caller(self, reading: _Reading, key: tuple[str, str, str, str]) -> Caller | None:
         name, session, _, policy = key

@@ -8,6 +8,7 @@ its own password and keys if its credentials are not limited.
 from __future__ import annotations
 
 import inspect
+import math
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 from swift.base.documents import JsonObject
 from swift.gateway.internal_client import InternalClient
 from swift.identity.admin.base import OPERATOR_GROUPS, Admin
-from swift.identity.admin.check import PolicyCheck
+from swift.identity.admin.check import PolicyCheck, account_of_resource
 from swift.identity.admin.groups import GroupAdmin
 from swift.identity.admin.keys import KeyAdmin
 from swift.identity.admin.policies import PolicyAdmin
@@ -31,7 +32,8 @@ from swift.identity.names import (
 )
 from swift.identity.passwords import Passwords
 from swift.identity.policy.conditions import PolicyContext
-from swift.identity.policy.evaluate import PolicyVerdict
+from swift.identity.policy.evaluate import PolicyVerdict, combine_verdicts
+from swift.identity.records import Role, User
 from swift.identity.rights import AccessRequest
 from swift.identity.store import RecordCache
 from swift.identity.tokens import Ticket
@@ -56,10 +58,16 @@ class Operation(NamedTuple):
 
     admin: type[Admin | PolicyCheck]
     method: str
-    #: Action, without ``iam:``; empty: operators only.
+    #: Action, without ``iam:``.
     action: str
     #: True if users may call it for themselves.
     is_own: bool = False
+    for_operators: bool = False
+
+    @property
+    def is_read(self) -> bool:
+        """True if it changes nothing."""
+        return self.method.startswith(("get_", "list_", "check_"))
 
 
 #: Every operation by name.
@@ -74,7 +82,7 @@ OPERATIONS: dict[str, Operation] = {
     "RevokeToken": Operation(UserAdmin, "revoke_token", "UpdateUser", is_own=True),
     "AddUserToGroup": Operation(UserAdmin, "add_user_to_group", "AddUserToGroup"),
     "RemoveUserFromGroup": Operation(UserAdmin, "remove_user_from_group", "RemoveUserFromGroup"),
-    "ListTenants": Operation(UserAdmin, "list_tenants", ""),
+    "ListTenants": Operation(UserAdmin, "list_tenants", "ListUsers", for_operators=True),
     "CreateAccessKey": Operation(KeyAdmin, "create_access_key", "CreateAccessKey", is_own=True),
     "ListAccessKeys": Operation(KeyAdmin, "list_access_keys", "ListAccessKeys", is_own=True),
     "UpdateAccessKey": Operation(KeyAdmin, "update_access_key", "UpdateAccessKey", is_own=True),
@@ -98,10 +106,25 @@ OPERATIONS: dict[str, Operation] = {
     "PutInlinePolicy": Operation(PolicyAdmin, "put_inline_policy", "Put{}Policy"),
     "DeleteInlinePolicy": Operation(PolicyAdmin, "delete_inline_policy", "Delete{}Policy"),
     "CheckPolicy": Operation(PolicyCheck, "check_policy", "SimulatePrincipalPolicy"),
-    "PutProvider": Operation(ProviderAdmin, "put_provider", ""),
-    "GetProvider": Operation(ProviderAdmin, "get_provider", ""),
-    "ListProviders": Operation(ProviderAdmin, "list_providers", ""),
-    "DeleteProvider": Operation(ProviderAdmin, "delete_provider", ""),
+    "PutProvider": Operation(
+        ProviderAdmin, "put_provider", "CreateOpenIDConnectProvider", for_operators=True
+    ),
+    "GetProvider": Operation(ProviderAdmin, "get_provider", "GetOpenIDConnectProvider", for_operators=True),
+    "ListProviders": Operation(
+        ProviderAdmin, "list_providers", "ListOpenIDConnectProviders", for_operators=True
+    ),
+    "DeleteProvider": Operation(
+        ProviderAdmin, "delete_provider", "DeleteOpenIDConnectProvider", for_operators=True
+    ),
+}
+#: Operation and parameter → the action that callers need for the parameter as well, without ``iam:``.
+_ACTIONS_OF_PARAMS = {
+    ("CreateUser", "password"): "CreateLoginProfile",
+    ("CreateUser", "policies"): "AttachUserPolicy",
+    ("CreateRole", "groups"): "AttachRolePolicy",
+    ("CreateRole", "policies"): "AttachRolePolicy",
+    ("UpdateRole", "groups"): "AttachRolePolicy",
+    ("UpdateRole", "trust"): "UpdateAssumeRolePolicy",
 }
 #: Parameters that name a record, in the order in which they are the resource of an operation.
 _RESOURCES = ("user", "role", "group", "policy")
@@ -129,6 +152,7 @@ class IdentityOperations:
         now: Callable[[], float] = time.time,
     ):
         self._prefix = prefix
+        self._store = cache.store
         self._key_admin = KeyAdmin(cache, keys, passwords, now)
         kinds: tuple[type[Admin], ...] = (UserAdmin, GroupAdmin, RoleAdmin, PolicyAdmin, ProviderAdmin)
         self._admins: dict[type[Admin | PolicyCheck], Admin | PolicyCheck] = {
@@ -173,16 +197,31 @@ class IdentityOperations:
     ) -> None:
         """Raise ``Forbidden`` unless a caller may call an operation."""
         asked = [given.get("group", ""), *(given.get("groups") or ())]
-        is_for_operators = not operation.action or given.get("plain") or given.get("imported")
+        is_for_operators = operation.for_operators or given.get("plain") or given.get("imported")
         if is_for_operators or any(group in OPERATOR_GROUPS for group in asked):
             raise Forbidden(f"{name}: only operators may do that")
         owner = self._key_admin.owner_of_key(given["access_key"]) if _is_of_key(operation) else ""
-        if operation.is_own and _is_own(caller, owner or given.get("user", "")):
-            if self._decide(operation, given, caller, owner, context) is not PolicyVerdict.DENY:
-                return
-        elif self._decide(operation, given, caller, owner, context) is PolicyVerdict.ALLOW:
-            return
-        raise Forbidden(f"{name}: no policy of {caller.name} allows iam:{_action(operation, given)}")
+        user = owner or given.get("user", "")
+        verdict = self._decide(operation, given, caller, owner, context)
+        is_own = operation.is_own and _is_own(caller, user, operation)
+        if verdict is not PolicyVerdict.ALLOW and not (is_own and verdict is PolicyVerdict.SILENT):
+            raise Forbidden(f"{name}: no policy of {caller.name} allows iam:{_action(operation, given)}")
+        if not is_own and not operation.is_read and self._is_operator(user, given.get("role", "")):
+            # Else the owner of a tenant would become the operator that is in it.
+            raise Forbidden(f"{name}: only operators may change operators")
+        if operation.admin is PolicyCheck:
+            account = account_of_resource(given["resource"])
+            tenant = QualifiedName(user or given.get("role", "")).tenant
+            if account and account != self._prefix + tenant:
+                raise Forbidden(f"{name}: only operators may ask about other accounts")
+
+    def _is_operator(self, user: str, role: str) -> bool:
+        """Return True for a user or role with rights that only operators give."""
+        holders = (
+            self._store.read(User, QualifiedName.parse(user, "user")).record if user else None,
+            self._store.read(Role, QualifiedName.parse(role, "role")).record if role else None,
+        )
+        return any(group in OPERATOR_GROUPS for holder in holders if holder for group in holder.groups)
 
     def _decide(
         self,
@@ -193,23 +232,37 @@ class IdentityOperations:
         context: PolicyContext,
     ) -> PolicyVerdict:
         """Return the verdict; raise ``Forbidden`` for a denial of an operator."""
-        if not operation.action:
-            return PolicyVerdict.ALLOW
         named = {"user": owner} if owner else given
         kind, name = next(((kind, named[kind]) for kind in _RESOURCES if named.get(kind)), ("", ""))
+        groups = given.get("groups", ()) if operation.action == "CreateUser" else ()
         if name:
             qualified = QualifiedName.parse(name, kind)
             tenant, resource = qualified.tenant, f"{kind}/{qualified.name}"
         else:
             tenant = str(given.get("tenant", ""))
             resource = "*"
-        request = AccessRequest(
-            (f"iam:{_action(operation, given)}",),
-            self._prefix + tenant,
-            context,
-            arn=f"arn:aws:iam::{tenant}:{resource}",
+        if kind == "user" and given.get("group"):
+            # As in AWS the group is the resource.
+            resource = f"group/{given['group']}"
+        more = {
+            action
+            for (op, param), action in _ACTIONS_OF_PARAMS.items()
+            if op == operation.action and given.get(param)
+        }
+        needed = [((_action(operation, given), *sorted(more)), resource)]
+        needed += [(("AddUserToGroup",), f"group/{group}") for group in groups]
+        verdict = combine_verdicts(
+            caller.rights.decide(
+                AccessRequest(
+                    tuple(f"iam:{action}" for action in actions),
+                    self._prefix + tenant,
+                    context,
+                    arn=f"arn:aws:iam::{tenant}:{arn_end}",
+                ),
+                None,
+            ).verdict
+            for actions, arn_end in needed
         )
-        verdict = caller.rights.decide(request, None).verdict
         if caller.is_operator and verdict is PolicyVerdict.DENY:
             raise Forbidden(f"a policy of {caller.name} denies iam:{_action(operation, given)}")
         return verdict
@@ -219,9 +272,13 @@ def _is_of_key(operation: Operation) -> bool:
     return operation.method in ("update_access_key", "delete_access_key")
 
 
-def _is_own(caller: Caller, user: str) -> bool:
-    """Return True if a caller may act for itself as a user: with credentials that nothing limits."""
-    return caller.name == user and not caller.rights.boundaries
+def _is_own(caller: Caller, user: str, operation: Operation) -> bool:
+    """Return True if a caller may act for itself as a user.
+
+    Limited credentials may not; those that end may only read, or they would make some that do not end.
+    """
+    may = operation.is_read or not caller.is_temporary
+    return caller.name == user and not caller.rights.boundaries and may
 
 
 def _action(operation: Operation, given: Mapping[str, Any]) -> str:
@@ -255,4 +312,16 @@ def _validate_param(name: str, value: Any, annotation: str) -> Any:
         if not all(isinstance(item, str) for item in value):
             raise InvalidIdentity(name, f"must be {words}")
         return tuple(value)
+    if annotation == "float":
+        return _finite(name, value)
     return value
+
+
+def _finite(name: str, value: float) -> float:
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise InvalidIdentity(name, "must be a finite number")
+    return number

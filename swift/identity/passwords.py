@@ -41,8 +41,8 @@ def validate_password(password: str, *, may_be_short: bool = False) -> str:
     least = 1 if may_be_short else PASSWORD_MIN
     if not least <= len(password) <= PASSWORD_MAX:
         raise InvalidIdentity("password", f"must have {least} to {PASSWORD_MAX} characters")
-    if any(ord(character) < 32 or ord(character) == 127 for character in password):
-        raise InvalidIdentity("password", "must have no control characters")
+    if any(c < " " or c == "\x7f" or "\ud800" <= c <= "\udfff" for c in password):
+        raise InvalidIdentity("password", "must have no control characters or halves of characters")
     return password
 
 

@@ -23,6 +23,8 @@ FORMAT = 1
 POLICIES_MAX, INLINE_MAX, GROUPS_MAX, KEYS_MAX, MEMBERS_MAX = 20, 10, 64, 20, 100_000
 NOTE_MAX = 256
 RECORD_BYTES_MAX = 8 << 20
+#: Times are before it; no number or infinite ones are no times.
+TIME_MAX = 1e12
 
 
 class DamagedRecord(SwiftError):
@@ -42,7 +44,7 @@ def _truth(value: object) -> bool:
 
 
 def _time(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < TIME_MAX:
         raise ValueError("must be a Unix time")
     return float(value)
 

@@ -20,6 +20,13 @@ from swift.identity.store import StoreUnavailable
 _BUCKET_ARN = "arn:aws:s3:::"
 
 
+def account_of_resource(resource: str) -> str:
+    """Return the account that a bucket is qualified with; empty for none, and for the ARNs of no bucket."""
+    name = resource.removeprefix(_BUCKET_ARN)
+    account, colon, _ = name.partition(":")
+    return account if colon and "/" not in account and not name.startswith("arn:") else ""
+
+
 class _Values:
     """The values of a request that is only asked about."""
 
@@ -54,9 +61,9 @@ class PolicyCheck:
             request = AccessRequest((action,), self._account_of_arn(name), _Values(_parse(values)), arn=name)
             bucket_policy, acl = None, ""
         else:
-            account, colon, rest = name.partition(":")
-            if not colon or "/" in account:
-                account, rest = caller.account, name
+            account = account_of_resource(resource)
+            rest = name.removeprefix(f"{account}:") if account else name
+            account = account or caller.account
             bucket, _, key = rest.partition("/")
             request = AccessRequest((action,), account, _Values(_parse(values)), bucket, key)
             found, acl = self._bucket(account, bucket)

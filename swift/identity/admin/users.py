@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -28,6 +29,7 @@ from swift.identity.records import (
     MEMBERS_MAX,
     POLICIES_MAX,
     AccessKey,
+    DamagedRecord,
     Group,
     Role,
     User,
@@ -36,6 +38,7 @@ from swift.identity.records import (
 #: Holders of tokens and sessions.
 SessionsT = TypeVar("SessionsT", User, Role)
 _REVOKED_MAX = 5000
+_is_token_id = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII).fullmatch
 
 
 class UserAdmin(Admin):
@@ -85,9 +88,12 @@ class UserAdmin(Admin):
         """Set the password of a user; its tokens and sessions end."""
         hashed = self._passwords.make_hash(password)
         now = self._now()
-        return describe_user(
-            self._update(User, user, "user", lambda u: replace(u, password=hashed, valid_from=now))
-        )
+
+        def change(old: User) -> User:
+            # Another proxy's clock may be ahead: what was revoked stays so.
+            return replace(old, password=hashed, valid_from=max(now, old.valid_from))
+
+        return describe_user(self._update(User, user, "user", change))
 
     def update_user(self, *, user: str, disabled: bool | None = None, note: str | None = None) -> JsonObject:
         """Disable or enable a user, or change its note."""
@@ -107,20 +113,31 @@ class UserAdmin(Admin):
         """Delete a user and its access keys."""
         record = self._require(User, user, "user")
         for access_key in record.keys:
-            self._delete(AccessKey, access_key)
+            if self._is_key_of(access_key, user):
+                self._delete(AccessKey, access_key)
         self._delete(User, user)
         for group in record.groups:
             self._note_member(record.qualified, group, is_member=False)
         return {}
 
+    def _is_key_of(self, access_key: str, user: str) -> bool:
+        """Return True for a key of a user, and for a damaged one; the name may be another user's by now."""
+        try:
+            key = self._store.read(AccessKey, access_key).record
+        except DamagedRecord:
+            return True
+        return key is not None and key.user == user
+
     def revoke_sessions(self, *, user: str = "", role: str = "") -> JsonObject:
         """End all tokens and sessions of a user or role."""
         now = self._now()
-        self._change_sessions(user, role, lambda holder: replace(holder, valid_from=now))
+        self._change_sessions(user, role, lambda u: replace(u, valid_from=max(now, u.valid_from)))
         return {}
 
     def revoke_token(self, *, token_id: str, ends: float, user: str = "", role: str = "") -> JsonObject:
         """End one token of a user or role, by its id and the time at which it ends by itself."""
+        if not _is_token_id(token_id):
+            raise InvalidIdentity("token_id", "is no id of a token")
         now = self._now()
 
         def change(old: SessionsT) -> SessionsT:
