@@ -6,7 +6,7 @@ import json
 import ssl
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from swift.base.documents import JsonObject
 from swift.base.errors import SwiftError
@@ -16,6 +16,7 @@ from swift.compose import internal_pipeline
 from swift.http.headers import wire_value
 from swift.identity.clusterkeys import read_key_file
 from swift.identity.directory import Directory
+from swift.identity.names import shown
 from swift.identity.operations import EMPTY_CONTEXT, IdentityOperations
 from swift.identity.passwords import Passwords
 from swift.identity.records import AccessKey, DamagedRecord, Group, OidcProvider, Role, StoredPolicy, User
@@ -84,9 +85,7 @@ class RemoteIdentities:
 
     def __init__(self, auth_url: str, user: str, key: str, *, ca_file: str = ""):
         """``auth_url`` as of clients: ``https://swift.example/auth/v1.0``."""
-        self._url = urlsplit(auth_url)
-        if self._url.scheme not in ("http", "https") or not self._url.hostname:
-            raise IdentityError(f"{auth_url} is no URL of a log-in, such as https://swift.example/auth/v1.0")
+        self._url = _parse_url(auth_url)
         self._ca_file = ca_file
         headers = {"x-auth-user": wire_value(user), "x-auth-key": wire_value(key)}
         response = self._request("GET", self._url.path, headers)
@@ -128,6 +127,18 @@ class RemoteIdentities:
         return Outbound().connection(
             self._url.scheme, host, port, Trust.OPERATOR, timeout_s=TIMEOUT_S, tls=tls
         )
+
+
+def _parse_url(text: str) -> SplitResult:
+    """Return the parts of the URL of a log-in; raise ``IdentityError``."""
+    try:
+        url = urlsplit(text)
+        if url.scheme in ("http", "https") and url.hostname and (url.port is None or url.port > 0):
+            return url
+    except ValueError:
+        # Brackets or the port.
+        pass
+    raise IdentityError(f"{shown(text)} is no URL of a log-in, such as https://swift.example/auth/v1.0")
 
 
 def import_tempauth(identities: Identities, section: Mapping[str, str]) -> Iterator[str]:

@@ -180,8 +180,15 @@ class UserAdmin(Admin):
         def change(old: User) -> User:
             return replace(old, groups=unique((*old.groups, group), GROUPS_MAX, "groups"))
 
-        record = self._update(User, user, "user", change)
+        # A group's record lists at least its members, so that none with members is deleted.
         self._note_member(name, group, is_member=True)
+        record = self._update(User, user, "user", change)
+        try:
+            self._require_group(name, group)
+        except NoSuchIdentity:
+            # It was deleted meanwhile; a later one of its name has not chosen this member.
+            self.remove_user_from_group(user=user, group=group)
+            raise
         return describe_user(record)
 
     def remove_user_from_group(self, *, user: str, group: str) -> JsonObject:

@@ -1,9 +1,13 @@
 """swiftauth: no credentials give more rights than meant, and no tenant reaches another."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
+from swift.identity.admin.base import NoSuchIdentity
+from swift.identity.names import InvalidIdentity
+from swift.identity.records import KEYS_MAX, AccessKey, User
 from test.unit.middleware.swiftauth.test_filter import OPER, OWNER, USER, C, World
 
 
@@ -238,3 +242,71 @@ def test_a_form_for_a_bucket_is_none_for_sts(world):
     response = world.s3_send("POST", "/?delete", OWNER, b"<Delete/>", form)
     assert b"<ErrorResponse" not in response.read_body(1 << 16)
     assert world.query(OPER, "GetCallerIdentity").status == 200
+
+
+# --- races --------------------------------------------------------------------------------------------
+
+
+def test_a_user_is_in_no_group_that_was_deleted_while_it_joined(world):
+    """A later group of the name would give it rights."""
+    world.op("CreateGroup", group="t:staff")
+
+    def delete_group(request):
+        if request.method == "PUT" and request.entity.path[1:] == ("users", "t:user"):
+            world.pipeline.before = lambda _request: None
+            world.op("DeleteGroup", group="t:staff")
+
+    world.pipeline.before = delete_group
+    with pytest.raises(NoSuchIdentity):
+        world.op("AddUserToGroup", user="t:user", group="staff")
+    assert world.op("GetUser", user="t:user")["groups"] == []
+
+
+def test_a_key_that_is_made_while_its_user_is_deleted_is_gone(world):
+    def delete_user(request):
+        if request.method == "PUT" and request.entity.path[1:] == ("keys", "LATE"):
+            world.pipeline.before = lambda _request: None
+            world.op("DeleteUser", user="t:user")
+
+    world.pipeline.before = delete_user
+    with pytest.raises(NoSuchIdentity):
+        world.op("CreateAccessKey", user="t:user", access_key="LATE", secret_key="late-secret")
+    assert world.made.store.read(AccessKey, "LATE").record is None
+
+
+def test_keys_made_at_once_are_limited_too(world):
+    for _ in range(KEYS_MAX - 2):
+        world.op("CreateAccessKey", user="t:user")
+
+    def create(request):
+        if request.method == "PUT" and request.entity.path[1:] == ("keys", "LATE"):
+            world.pipeline.before = lambda _request: None
+            world.op("CreateAccessKey", user="t:user", access_key="FIRST")
+
+    world.pipeline.before = create
+    with pytest.raises(InvalidIdentity):
+        world.op("CreateAccessKey", user="t:user", access_key="LATE", secret_key="late-secret")
+    assert len(world.op("GetUser", user="t:user")["keys"]) == KEYS_MAX
+    assert world.made.store.read(AccessKey, "LATE").record is None
+
+
+def test_a_proxy_whose_clock_is_behind_makes_keys_that_work_and_revives_no_token(world):
+    token = world.token("t:user", "user-password")
+    world.made.clock.now += 60
+    world.op("RevokeSessions", user="t:user")
+    world.op("CreateUser", user="t:late", password="late-password")
+    world.made.clock.now -= 61
+    world.op("CreateAccessKey", user="t:late", access_key="LATE", secret_key="late-secret")
+    world.op("SetPassword", user="t:user", password="next-password")
+    world.made.clock.now += 61
+    assert world.login("LATE", "late-secret").status == 200
+    assert world.send("GET", "/v1/AUTH_t", {"x-auth-token": token}).status == 401
+
+
+def test_a_user_is_deleted_with_its_own_keys_only(world):
+    """The name of a key that was deleted is free for others, even if its user still lists it."""
+    world.op("DeleteAccessKey", access_key="USER")
+    world.op("CreateAccessKey", user="o:owner", access_key="USER", secret_key="other-secret")
+    world.made.store.update(User, "t:user", lambda user: replace(user, keys=("USER",)))
+    world.op("DeleteUser", user="t:user")
+    assert world.login("USER", "other-secret").status == 200
