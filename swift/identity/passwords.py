@@ -68,10 +68,13 @@ class Passwords:
         hashed: str = self._call(self._hasher.hash, valid)
         return hashed
 
-    def is_right(self, hashed: str, password: str) -> bool:
+    def is_right(
+        self, hashed: str, password: str, require_allowed: Callable[[], None] = lambda: None
+    ) -> bool:
         """Return True if a password has a hash. Without a hash it takes as long, and is wrong.
 
-        Raises ``TooManyLogins`` if too many wait.
+        ``require_allowed`` is called in the thread, before the hash is computed. Raises what it raises, and
+        ``TooManyLogins`` if too many wait.
         """
         if len(password) > PASSWORD_MAX:
             password, hashed = "", ""
@@ -79,7 +82,8 @@ class Passwords:
         known_at = self._known.get(mark)
         if known_at is not None and self._monotonic() - known_at < KNOWN_S:
             return True
-        right = self._call(self._verify, hashed or self._nobody, password) and bool(hashed)
+        found = self._call(self._verify, hashed or self._nobody, password, require_allowed)
+        right = found and bool(hashed)
         if right:
             self._known.pop(mark, None)
             if len(self._known) >= _KNOWN_MAX:
@@ -87,7 +91,8 @@ class Passwords:
             self._known[mark] = self._monotonic()
         return right
 
-    def _verify(self, hashed: str, password: str) -> bool:
+    def _verify(self, hashed: str, password: str, require_allowed: Callable[[], None]) -> bool:
+        require_allowed()
         try:
             return self._hasher.verify(hashed, password.encode("utf-8", "surrogatepass"))
         except (VerificationError, InvalidHashError):

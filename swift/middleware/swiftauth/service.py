@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from swift.gateway.subrequest import Forward
 from swift.identity.clusterkeys import ClusterKeys
@@ -31,10 +32,12 @@ class IdentityService:
 
     def login(self, name: str, password: str, address: str) -> User | None:
         """Return the user of a name and password; None if one is wrong. Raise ``TooManyLogins``."""
-        self.brake.require_allowed(name, address)
+        require_allowed = partial(self.brake.require_allowed, name, address)
+        require_allowed()
         user = self.find_user(name)
         hashed = user.password if user is not None and not user.disabled else ""
-        right = self.passwords.is_right(hashed, password)
+        # Guesses that came at once are slowed by the first of them that were wrong.
+        right = self.passwords.is_right(hashed, password, require_allowed)
         self.brake.report(name, address, right=right)
         return user if right else None
 

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -310,3 +311,25 @@ def test_a_user_is_deleted_with_its_own_keys_only(world):
     world.made.store.update(User, "t:user", lambda user: replace(user, keys=("USER",)))
     world.op("DeleteUser", user="t:user")
     assert world.login("USER", "other-secret").status == 200
+
+
+# --- guesses ------------------------------------------------------------------------------------------
+
+
+def test_guesses_that_wait_for_a_thread_are_slowed_by_those_before(world):
+    """All of them passed the first look, before one was found to be wrong."""
+    waiting, statuses, hashed = [], [], []
+    passwords = world.made.passwords
+
+    def collect(function, *args):
+        waiting.append(args)
+        if len(waiting) < 20:
+            statuses.append(world.login("t:user", f"guess {len(waiting)}").status)
+        return function(*args)
+
+    passwords._run = collect
+    passwords._hasher = SimpleNamespace(verify=lambda _hashed, _password: hashed.append(1))
+    statuses.append(world.login("t:user", "guess 0").status)
+    assert len(waiting) == 20
+    assert len(hashed) == 5
+    assert statuses.count(429) == 15
