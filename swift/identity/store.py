@@ -208,7 +208,7 @@ class RecordStore:
 
 
 class _Entry:
-    """What is known of a record: the record or the reason why it cannot be read, and since when."""
+    """A record or the reason why it cannot be read, and since when that is known."""
 
     __slots__ = ("found", "damage", "read_at", "retry_at", "reading")
 

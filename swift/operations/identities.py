@@ -1,4 +1,4 @@
-"""Where ``swift-user`` carries out operations: on this node, or on a proxy for an operator."""
+"""Places where ``swift-user`` carries out operations: on this node, or on a proxy for an operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all changes of identities share: records that must be there, pages of names, and limits."""
+"""The base of all changes of identities: records that must be there, pages of names, and limits."""
 
 from __future__ import annotations
 

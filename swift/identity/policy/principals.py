@@ -132,7 +132,7 @@ class Principals:
         )
 
 
-#: The principals of documents that name none: whoever has the policy.
+#: The principals of documents that name none: the user, group or role that has the policy.
 EVERY_HOLDER = Principals(includes_all=True)
 
 
