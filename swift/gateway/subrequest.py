@@ -38,6 +38,9 @@ INHERITED_KEYS = (
     environkeys.SHARD_LISTING_HISTORY,
     environkeys.CIPHERTEXT_ACCEPTED,
     environkeys.REMOTE_USER,
+    # Without it a sub-request would be judged by ACLs alone.
+    environkeys.IDENTITY,
+    environkeys.CLIENT_ADDRESS,
 )
 INHERITED_HEADERS = (
     "host",
@@ -85,6 +88,8 @@ def make_subrequest(
     """
     env: dict[str, Any] = {key: parent.env[key] for key in INHERITED_KEYS if key in parent.env}
     env.setdefault(environkeys.INFOCACHE, parent.env.setdefault(environkeys.INFOCACHE, {}))
+    if parent.remote_addr:
+        env[environkeys.CLIENT_ADDRESS] = parent.remote_addr
     if source:
         env[environkeys.SOURCE] = source
     merged = {name: parent.headers[name] for name in INHERITED_HEADERS if name in parent.headers}

@@ -118,6 +118,11 @@ IDENTITY = _declare_key(
     "The caller's rights by policies (identity.rights.Rights); None where only ACLs count, unset for callers "
     "without any (ours).",
 )
+CLIENT_ADDRESS = _declare_key(
+    "swift.client_address",
+    _TEXT,
+    "The client's address, for policies on sub-requests, which come from no address (ours).",
+)
 AUDITED = _declare_key("swift.audit_log.made", _FLAG, "The request is in the audit log (ours).")
 AUDIT_CHANGE = _declare_key(
     "swift.audit_log.change",

@@ -137,14 +137,12 @@ class Rights:
         """Return the decision about a request."""
         if bucket_policy is None and not self.policies and not self.boundaries:
             return _DECISIONS[self.verdict_in(request.account)]
-        each = self._policy_requests(request)
-        return _DECISIONS[combine_verdicts(self._decide_action(one, bucket_policy, None) for one in each)]
+        return _DECISIONS[self._combine(request, bucket_policy, None)]
 
     def explain(self, request: AccessRequest, bucket_policy: BucketPolicy | None) -> Decision:
         """Return the decision about a request, with what made it."""
         reasons: list[Reason] = []
-        each = self._policy_requests(request)
-        verdict = combine_verdicts(self._decide_action(one, bucket_policy, reasons) for one in each)
+        verdict = self._combine(request, bucket_policy, reasons)
         return Decision(verdict, tuple(reasons))
 
     def decide_assumption(self, request: AccessRequest, trust: TrustPolicy) -> Decision:
@@ -158,6 +156,19 @@ class Rights:
         verdict = combine_verdicts(self._decide_trust(one, trust, reasons) for one in each)
         return Decision(verdict, tuple(reasons))
 
+    def _combine(
+        self, request: AccessRequest, bucket_policy: BucketPolicy | None, reasons: list[Reason] | None
+    ) -> PolicyVerdict:
+        """Return DENY if an action is denied, ALLOW if all are allowed."""
+        verdict = PolicyVerdict.ALLOW if request.actions else PolicyVerdict.SILENT
+        for each in self._policy_requests(request):
+            found = self._decide_action(each, bucket_policy, reasons)
+            if found is PolicyVerdict.DENY:
+                return found
+            if found is PolicyVerdict.SILENT:
+                verdict = found
+        return verdict
+
     # one action
 
     def _policy_requests(self, request: AccessRequest) -> Iterator[PolicyRequest]:
@@ -166,9 +177,7 @@ class Rights:
         for action in request.actions:
             yield PolicyRequest(
                 *(self.principal, action, request.bucket, request.key, context),
-                account=request.account,
-                is_own=request.account == self.account,
-                arn=request.arn,
+                *(request.account, request.account == self.account, request.arn),
             )
 
     def _decide_action(

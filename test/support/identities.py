@@ -34,7 +34,8 @@ class MemoryPipeline:
         account, container, name = request.entity.path
         authorise = request.env.get("swift.authorize")
         if authorise is not None:
-            request.acl = self.metadata.get((account, container), {}).get("x-container-read")
+            kind = "read" if request.method in ("GET", "HEAD") else "write"
+            request.acl = self.metadata.get((account, container), {}).get(f"x-container-{kind}")
             denial = authorise(request)
             if denial is not None:
                 return denial

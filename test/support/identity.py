@@ -25,6 +25,11 @@ class RightsAuth(Tempauth):
             request.env[environkeys.IDENTITY] = rights
         return super()._set_identity(request, groups)
 
+    def serve(self, request, user, *groups):
+        """Respond to a request of the Swift API by a user."""
+        tenant = user.partition(":")[0]
+        return self._set_identity(request, ",".join((tenant, user, *groups)))
+
     def authorise(self, request):
         """Return the denial of a request, None if it is allowed."""
         rights = request.env.get(environkeys.IDENTITY)

@@ -25,7 +25,7 @@ from swift.identity.policy.conditions import (
     validate_trust_key,
 )
 from swift.identity.policy.patterns import Glob, split_outside_variables
-from swift.identity.policy.principals import PrincipalParser, Principals
+from swift.identity.policy.principals import EVERY_HOLDER, PrincipalParser, Principals
 
 POLICY_BYTES_MAX = 20 << 10
 STATEMENTS_MAX = 1000
@@ -50,8 +50,10 @@ _NOT_JSON = "Policies must be valid JSON and the first byte must be '{'"
 
 @dataclass(frozen=True, slots=True)
 class Patterns:
-    """Patterns of actions; ``negated``: everything that does not match."""
+    """Patterns of actions in lower case; ``negated``: everything that does not match."""
 
+    #: Those without wildcards.
+    names: frozenset[str]
     globs: tuple[Glob, ...]
     negated: bool = False
 
@@ -270,7 +272,7 @@ def _parse_statement(item: Json, kind: _Kind, *, has_variables: bool) -> Stateme
     effect = item.get("Effect")
     if effect not in ("Allow", "Deny"):
         raise _error(f"Invalid effect: {str(effect)[:100]}", "Effect")
-    principals, field = Principals(includes_all=True), ""
+    principals, field = EVERY_HOLDER, ""
     if kind.has_principals:
         field = _present_field(item, "Principal")
         with _in_field(field):
@@ -310,7 +312,8 @@ def _parse_actions(item: Mapping[str, Json], validate: Callable[[str, Glob], Non
             if text != "*":
                 validate(text, glob)
             globs.append(glob)
-    return Patterns(tuple(globs), which.startswith("Not"))
+    names = frozenset(glob.text for glob in globs if glob.is_fixed)
+    return Patterns(names, tuple(glob for glob in globs if not glob.is_fixed), which.startswith("Not"))
 
 
 def _validate_action(text: str, glob: Glob) -> None:

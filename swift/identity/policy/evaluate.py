@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
 from ipaddress import IPv4Network
 from typing import NamedTuple
@@ -22,12 +21,11 @@ from swift.identity.policy.document import (
     BucketPolicy,
     Patterns,
     Policy,
-    Resource,
     Resources,
     Statement,
 )
 from swift.identity.policy.patterns import Glob
-from swift.identity.policy.principals import Principal
+from swift.identity.policy.principals import EVERY_HOLDER, Principal
 
 
 class PolicyVerdict(Enum):
@@ -38,8 +36,7 @@ class PolicyVerdict(Enum):
     DENY = "deny"
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyRequest:
+class PolicyRequest(NamedTuple):
     """An action (``s3:GetObject``) on a bucket, on a key in it, or on a record, and its context."""
 
     principal: Principal
@@ -80,16 +77,23 @@ _SILENT = Finding(PolicyVerdict.SILENT)
 def evaluate_policy(policy: Policy, request: PolicyRequest) -> Finding:
     """Return what a policy says about a request: a Deny wins, then an Allow that names the caller."""
     found = _SILENT
-    for index, statement in enumerate(policy.statements):
-        if statement.allows and found.names_caller:
-            # Only a denial can change it.
+    action, resource = request.action.lower(), request.resource
+    for place, statement in enumerate(policy.statements):
+        allows = statement.allows
+        if (allows and found.names_caller) or not _matches_action(statement.actions, action):
+            # Of what is allowed only a denial can change something.
             continue
-        if _statement_applies(statement, request):
-            if not statement.allows:
-                return Finding(PolicyVerdict.DENY, index)
-            names_caller = _names_caller(statement, request.principal)
-            if names_caller or found is _SILENT:
-                found = Finding(PolicyVerdict.ALLOW, index, names_caller)
+        if not (
+            _matches_resource(statement.resources, request, resource)
+            and (statement.principals is EVERY_HOLDER or _concerns_caller(statement, request.principal))
+            and _holds(statement.conditions, request)
+        ):
+            continue
+        if not allows:
+            return Finding(PolicyVerdict.DENY, place)
+        names_caller = statement.principals is EVERY_HOLDER or _names_caller(statement, request.principal)
+        if names_caller or found is _SILENT:
+            found = Finding(PolicyVerdict.ALLOW, place, names_caller)
     return found
 
 
@@ -110,36 +114,33 @@ def combine_verdicts(verdicts: Iterable[PolicyVerdict]) -> PolicyVerdict:
     return PolicyVerdict.ALLOW if found == {PolicyVerdict.ALLOW} else PolicyVerdict.SILENT
 
 
-def _statement_applies(statement: Statement, request: PolicyRequest) -> bool:
-    return (
-        _matches_actions(statement.actions, request.action.lower())
-        and _matches_resources(statement.resources, request)
-        and _concerns_caller(statement, request.principal)
-        and all(condition.holds(request.context, request.lookup) for condition in statement.conditions)
-    )
+def _matches_action(patterns: Patterns, action: str) -> bool:
+    if action in patterns.names:
+        return not patterns.negated
+    for glob in patterns.globs:
+        if glob.matches(action):
+            return not patterns.negated
+    return patterns.negated
 
 
-def _matches_actions(patterns: Patterns, action: str) -> bool:
-    return any(glob.matches(action) for glob in patterns.globs) != patterns.negated
+def _matches_resource(resources: Resources, request: PolicyRequest, path: str) -> bool:
+    for pattern in resources.patterns:
+        glob = pattern.glob
+        if glob is None:
+            return not resources.negated
+        if request.arn or pattern.is_arn:
+            is_match = pattern.is_arn and bool(request.arn) and glob.matches(request.arn, request.lookup)
+        else:
+            account = pattern.account
+            is_here = account in (ANY_ACCOUNT, request.account) or (account == OWN_ACCOUNT and request.is_own)
+            is_match = is_here and glob.matches(path, request.lookup)
+        if is_match:
+            return not resources.negated
+    return resources.negated
 
 
-def _matches_resources(resources: Resources, request: PolicyRequest) -> bool:
-    return any(_matches_resource(pattern, request) for pattern in resources.patterns) != resources.negated
-
-
-def _matches_resource(pattern: Resource, request: PolicyRequest) -> bool:
-    glob = pattern.glob
-    if glob is None:
-        return True
-    if request.arn or pattern.is_arn:
-        return pattern.is_arn and bool(request.arn) and glob.matches(request.arn, request.lookup)
-    account = pattern.account
-    if account == OWN_ACCOUNT:
-        if not request.is_own:
-            return False
-    elif account not in (ANY_ACCOUNT, request.account):
-        return False
-    return glob.matches(request.resource, request.lookup)
+def _holds(conditions: tuple[Condition, ...], request: PolicyRequest) -> bool:
+    return not conditions or all(condition.holds(request.context, request.lookup) for condition in conditions)
 
 
 def _concerns_caller(statement: Statement, principal: Principal) -> bool:

@@ -34,14 +34,21 @@ _Token = str | type[_AnyText] | type[_AnyCharacter]
 class Glob:
     """A pattern; ``variable_names`` are the variables in it."""
 
-    __slots__ = ("text", "variable_names", "_tokens", "_pieces", "_ignores_case")
+    __slots__ = ("text", "variable_names", "_tokens", "_pieces", "_ignores_case", "_ends")
 
     def __init__(self, text: str, *, has_variables: bool = True, ignore_case: bool = False):
         self.text = text
         self._ignores_case = ignore_case
         self._tokens = tuple(_tokenize(text, has_variables=has_variables))
         self.variable_names = tuple(str(token) for token in self._tokens if isinstance(token, _Variable))
-        self._pieces = None if self.variable_names else _split_at_stars(self._tokens, ignore_case=ignore_case)
+        pieces = None if self.variable_names else _split_at_stars(self._tokens, ignore_case=ignore_case)
+        self._pieces = pieces
+        #: The texts before and behind the only star: most patterns are so.
+        self._ends: tuple[str, str] | None = None
+        if pieces is not None and len(pieces) == 2 and not ignore_case:
+            start, end = pieces
+            if isinstance(start, str) and isinstance(end, str):
+                self._ends = start, end
 
     @property
     def is_fixed(self) -> bool:
@@ -50,6 +57,10 @@ class Glob:
 
     def matches(self, text: str, lookup: Lookup | None = None) -> bool:
         """Return True if a text matches; False if a variable of the pattern has no value."""
+        ends = self._ends
+        if ends is not None:
+            start, end = ends
+            return len(text) >= len(start) + len(end) and text.startswith(start) and text.endswith(end)
         pieces = self._pieces
         if pieces is None:
             tokens: list[_Token] = []

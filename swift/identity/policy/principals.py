@@ -132,6 +132,10 @@ class Principals:
         )
 
 
+#: The principals of documents that name none: whoever has the policy.
+EVERY_HOLDER = Principals(includes_all=True)
+
+
 class PrincipalParser:
     """Collects the principals of one statement."""
 

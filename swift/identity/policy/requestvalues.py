@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from swift.http import environkeys
 from swift.http.headers import utf8_value
 from swift.http.request import Request
 
@@ -11,7 +12,7 @@ from swift.http.request import Request
 def request_value(request: Request, key: str) -> str | None:
     """Return the value of an ``aws:`` key that does not depend on the caller or the resource."""
     if key == "aws:sourceip":
-        return request.remote_addr or None
+        return request.remote_addr or request.env.get(environkeys.CLIENT_ADDRESS)
     if key == "aws:securetransport":
         return "true" if request.scheme == "https" else "false"
     if key in _HEADERS:

@@ -193,9 +193,10 @@ class SwiftAccess(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Method:
-    """The rows of one method at one level."""
+    """The rows of one method at one level that have actions."""
 
-    action: str
+    #: The access of a request without parameters and headers of the table.
+    plain: SwiftAccess
     is_default: bool
     parameters: Mapping[str, Rule]
     headers: Mapping[str, Rule]
@@ -218,17 +219,18 @@ _REMOVE = "x-remove-"
 
 
 def _rows_of(level: PathLevel, method: str) -> _Method | None:
-    rules = [rule for rule in RULES if rule.level is level and method in rule.methods]
+    rules = [rule for rule in RULES if rule.level is level and method in rule.methods and rule.action]
     base = next((rule for rule in rules if not rule.header and not rule.parameter), None)
     if base is None:
         return None
-    prefixes = [rule for rule in rules if rule.header.endswith("-")]
+    headers = {rule.header: rule for rule in rules if rule.header}
+    prefixes = [name for name in headers if name.endswith("-")]
     return _Method(
-        base.action,
+        SwiftAccess((base.action,), PUT_OWNER_HEADERS if method in _WRITE else GET_OWNER_HEADERS),
         base.effect is Effect.DEFAULT,
-        {rule.parameter: rule for rule in rules if rule.parameter and rule.action},
-        {rule.header: rule for rule in rules if rule.header and not rule.header.endswith("-")},
-        tuple(sorted(prefixes, key=lambda rule: -len(rule.header))),
+        {rule.parameter: rule for rule in rules if rule.parameter},
+        headers,
+        tuple(headers[name] for name in sorted(prefixes, key=len, reverse=True)),
     )
 
 
@@ -254,23 +256,23 @@ def swift_access(
     rows = _METHODS.get((level, method))
     if rows is None:
         return SwiftAccess((OTHER_REQUEST,), PUT_OWNER_HEADERS)
-    action, more = rows.action, []
+    (action,), owner_action = rows.plain
+    if not params and not rows.headers:
+        return rows.plain
+    more = []
+    is_implied = rows.is_default
     for name, rule in rows.parameters.items():
-        if name in params:
-            if rule.effect is Effect.REPLACE:
-                action = rule.action
-            else:
-                more.append(rule.action)
-    if method not in _WRITE:
-        return SwiftAccess((action, *more), GET_OWNER_HEADERS)
-    owner_action = PUT_OWNER_HEADERS
-    for rule in rows.header_rules(headers):
-        if rule.action:
+        if name in params and rule.effect is Effect.REPLACE:
+            action, is_implied = rule.action, False
+        elif name in params:
             more.append(rule.action)
-        if rule.is_owner_header:
-            owner_action = ""
-    is_implied = rows.is_default and action == rows.action and more
-    return SwiftAccess(tuple(dict.fromkeys(more if is_implied else (action, *more))), owner_action)
+    if rows.headers:
+        for rule in rows.header_rules(headers):
+            more.append(rule.action)
+            if rule.is_owner_header:
+                owner_action = ""
+    actions = more if is_implied and more else (action, *more)
+    return SwiftAccess(tuple(dict.fromkeys(actions)), owner_action)
 
 
 # --- resources ----------------------------------------------------------------------------------------

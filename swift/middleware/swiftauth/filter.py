@@ -36,7 +36,8 @@ from swift.identity.names import InvalidIdentity
 from swift.identity.oidc.verifier import TokenVerifiers
 from swift.identity.operations import Forbidden
 from swift.identity.passwords import TooManyLogins
-from swift.identity.policy.evaluate import PolicyVerdict
+from swift.identity.policy.document import BucketPolicy
+from swift.identity.policy.evaluate import PolicyRequest, PolicyVerdict, combine_verdicts, evaluate_policy
 from swift.identity.policy.principals import Principal
 from swift.identity.policy.swiftrequests import (
     SwiftContext,
@@ -91,6 +92,7 @@ class Swiftauth(GroupAuthorization):
         make_service: Callable[[Forward], tuple[IdentityService, People]],
         required_groups: dict[str, str],
         telemetry: Telemetry,
+        now: Callable[[], float] = time.time,
     ):
         """``make_service`` gets what reads and writes the records: the rest of the pipeline."""
         prefixes = normalise_prefixes(settings.reseller_prefix)
@@ -99,10 +101,11 @@ class Swiftauth(GroupAuthorization):
         self._settings = settings
         self._service, self._people = make_service(self.forward)
         self._directory = self._service.directory
-        self._query_api = QueryApi(self._service)
+        self._query_api = QueryApi(self._service, now)
         self._auth_path = f"/{settings.auth_prefix.strip('/') or 'auth'}/"
         self._token_start = prefixes[0] + TOKEN_MARK
         self._log = telemetry.log
+        self._now = now
 
     # every request
 
@@ -158,7 +161,7 @@ class Swiftauth(GroupAuthorization):
         return respond_to_identity_question(request) or self._forward_with_account_acl(request)
 
     def _caller_of_token(self, token: str) -> Caller | None:
-        ticket = self._directory.tickets.read_token(token[len(self._token_start) :], time.time())
+        ticket = self._directory.tickets.read_token(token[len(self._token_start) :], self._now())
         return None if ticket is None else self._directory.caller_of_ticket(ticket)
 
     # S3
@@ -220,16 +223,22 @@ class Swiftauth(GroupAuthorization):
         needed = swift_access(request.method, level_of(path), request.params, request.headers)
         context = SwiftContext(request, path, partial(self._read_tags, request, path))
         access = AccessRequest(needed.actions, path.account, context, resource.bucket, resource.key)
-        judge = ANONYMOUS if rights is None else rights
-        verdict = judge.decide(access, policy).verdict
         is_public = found is not None and found.is_public
-        is_foreign = judge.account != path.account
+        if rights is None:
+            assert policy is not None, "callers without rights are done without one"
+            verdict = _decide_anonymous(access, policy)
+            is_foreign = True
+        else:
+            verdict = rights.decide(access, policy).verdict
+            is_foreign = rights.account != path.account
         if is_public and is_foreign and self._restricts_public(request, path.account, resource):
             return _Verdict(PolicyVerdict.DENY)
-        if verdict is not PolicyVerdict.ALLOW or not needed.owner_action:
-            return _Verdict(verdict, is_owner=verdict is PolicyVerdict.ALLOW)
+        if rights is None or verdict is not PolicyVerdict.ALLOW:
+            return _Verdict(verdict)
+        if not needed.owner_action:
+            return _Verdict(verdict, is_owner=True)
         access = replace(access, actions=(needed.owner_action,))
-        return _Verdict(verdict, is_owner=judge.decide(access, policy).is_allowed)
+        return _Verdict(verdict, is_owner=rights.decide(access, policy).is_allowed)
 
     def _bucket_policy(self, request: Request, account: str, bucket: str) -> ReadPolicy | None:
         try:
@@ -300,7 +309,7 @@ class Swiftauth(GroupAuthorization):
         return self.token_response(request, ticket, caller)
 
     def _ticket(self, name: str, secret: str, address: str) -> Ticket | None:
-        now = time.time()
+        now = self._now()
         ends = now + self._settings.token_life
         if self._directory.is_key(name):
             self._service.brake.require_allowed(name, address)
@@ -325,7 +334,7 @@ class Swiftauth(GroupAuthorization):
         headers = {
             "x-auth-token": token,
             "x-storage-token": token,
-            "x-auth-token-expires": str(int(ticket.ends - time.time())),
+            "x-auth-token-expires": str(int(ticket.ends - self._now())),
             "x-storage-url": self._storage_url(request, caller.account),
             "content-type": HTML,
             "cache-control": "no-store",
@@ -346,7 +355,7 @@ class Swiftauth(GroupAuthorization):
         if not token.startswith(self._token_start):
             return unauthorized_response(request)
         text = token[len(self._token_start) :]
-        ticket = self._directory.tickets.read_token(text, time.time())
+        ticket = self._directory.tickets.read_token(text, self._now())
         if ticket is None or self._directory.caller_of_ticket(ticket) is None:
             return unauthorized_response(request)
         self._service.revoke(ticket)
@@ -398,8 +407,24 @@ class _Verdict(NamedTuple):
 
 _SILENT = _Verdict(PolicyVerdict.SILENT)
 AUTH_SOURCE = "SA"
-#: The rights of a caller without a name.
-ANONYMOUS = Rights(Principal(), "")
+
+
+def _decide_anonymous(access: AccessRequest, policy: BucketPolicy) -> PolicyVerdict:
+    """Return the verdict of a bucket's policy on a caller without a name."""
+    return combine_verdicts(
+        evaluate_policy(
+            policy,
+            PolicyRequest(
+                *(_NOBODY, action, access.bucket, access.key, access.context),
+                account=access.account,
+                is_own=False,
+            ),
+        ).verdict
+        for action in access.actions
+    )
+
+
+_NOBODY = Principal()
 #: Errors that are not 400.
 STATUS_OF_ERROR = {NoSuchIdentity: 404, IdentityExists: 409, InUse: 409}
 

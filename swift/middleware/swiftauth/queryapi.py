@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.identity.admin.base import IdentityExists, InUse, NoSuchIdentity
@@ -28,8 +31,8 @@ from swift.middleware.swiftauth.sts import Sts
 class QueryApi:
     """Serves the actions of both services."""
 
-    def __init__(self, service: IdentityService):
-        self._sts = Sts(service)
+    def __init__(self, service: IdentityService, now: Callable[[], float] = time.time):
+        self._sts = Sts(service, now)
         self._iam = Iam(service)
         self._log = service.log
 

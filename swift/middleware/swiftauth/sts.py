@@ -39,7 +39,7 @@ _REFUSED_PARAMS = ("PolicyArns.member.1.arn", "Tags.member.1.Key", "SerialNumber
 class Sts:
     """The actions of STS."""
 
-    def __init__(self, service: IdentityService, now: Callable[[], float] = time.time):
+    def __init__(self, service: IdentityService, now: Callable[[], float]):
         self._service = service
         self._now = now
         self.handlers: dict[str, Handler] = {

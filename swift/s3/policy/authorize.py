@@ -89,7 +89,9 @@ def authorize(call: Call, *, is_form_read: bool = False) -> Call:
         validate_expected_owner(call.session, call.headers.get("x-amz-expected-bucket-owner"))
     call = _authorize_by_rules(call)
     if call.settings.s3_acl and not call.session.trusted_bucket:
-        call = _authorize_by_acl(call)
+        is_per_key = call.endpoint.operation.name in _PER_KEY_OPERATIONS
+        if not (is_per_key and call.session.identity.rights):
+            call = _authorize_by_acl(call)
     return call
 
 
@@ -331,7 +333,11 @@ def authorize_deletion(call: Call, key: str, version: str | None) -> Call:
     actions = [action_of("DeleteObject", versioned=bool(version))]
     if rights is not None and bypasses_governance(call.headers):
         actions.append(BYPASS_ACTION)
-    return _with_verdict(call, _policy_verdict_on_key(call, rules, actions, call.bucket, key, version or ""))
+    verdict = _policy_verdict_on_key(call, rules, actions, call.bucket, key, version or "")
+    found = _with_verdict(call, verdict)
+    if rights is not None and call.settings.s3_acl and verdict is PolicyVerdict.SILENT:
+        return _authorize_by_acl(found)
+    return found
 
 
 def _acl_scope_of_rules(rules: BucketRules) -> AclScope:
