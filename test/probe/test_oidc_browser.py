@@ -68,15 +68,21 @@ class Front(BaseHTTPRequestHandler):
         """Print nothing."""
 
 
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("npm")
+    install_provider(folder)
+    return folder
+
+
 @pytest.fixture
-def front(tmp_path):
+def front(tmp_path, packages):
     """A site over TLS at ``front.url``, and the provider at which its users log in."""
-    install_provider(tmp_path)
     http = HTTPServer(("127.0.0.1", 0), Front)
     http.results, http.cookies = [], []
     tls = TlsServer(http.server_address, *make_certificate(tmp_path, "127.0.0.1"))
     http.url = f"https://127.0.0.1:{tls.port}"
-    server = OidcServer(tmp_path, [f"{http.url}/auth/oidc/npm/callback"], {"ann": ["admins"]})
+    server = OidcServer(packages, [f"{http.url}/auth/oidc/npm/callback"], {"ann": ["admins"]})
     server.start(*default_keys())
     http.site = Site(server, public_url=http.url)
     thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)

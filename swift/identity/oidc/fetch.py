@@ -12,7 +12,7 @@ from swift import green
 from swift.cluster.outbound import Outbound, OutboundRefused, Trust
 from swift.cluster.transport import TransportError
 from swift.identity.oidc.errors import OidcCause, OidcError
-from swift.identity.oidc.provider import Provider, check_url
+from swift.identity.oidc.provider import Provider
 
 RESPONSE_BYTES_MAX = 1 << 20
 #: Seconds for a whole request, the look-up of the host name included.
@@ -36,7 +36,7 @@ class Fetch(Protocol):
     ) -> ProviderResponse:
         """Return the response to a GET, with ``form`` to a POST.
 
-        Raises ``OidcError`` with the cause ``UNAVAILABLE``. URLs are those that ``check_url`` accepts.
+        Raises ``OidcError`` with the cause ``UNAVAILABLE``. URLs are those that ``check_endpoint`` accepts.
         """
 
 
@@ -52,8 +52,7 @@ class HttpFetch:
     def __call__(
         self, url: str, form: Mapping[str, str] | None = None, *, authorization: str = ""
     ) -> ProviderResponse:
-        """Send one request; see ``Fetch``."""
-        parts = check_url(url, allows_http=self._provider.insecure)
+        """Send one request on a connection of its own."""
         headers = {"accept": "application/json"}
         if authorization:
             headers["authorization"] = authorization
@@ -61,9 +60,11 @@ class HttpFetch:
         if form is not None:
             headers["content-type"] = "application/x-www-form-urlencoded"
             body = urlencode(form).encode()
-        host = str(parts.hostname)
-        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        host = "?"
         try:
+            parts = self._provider.check_endpoint(url)
+            host = str(parts.hostname)
+            target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
             tls = self._tls_context() if parts.scheme == "https" else None
             with (
                 green.Timeout(self._timeout_s),
@@ -76,7 +77,8 @@ class HttpFetch:
                 )
         except green.DeadlineExceeded:
             raise self._failure(host, f"no response within {self._timeout_s:g} s")
-        except (OutboundRefused, OSError, TransportError) as error:
+        except (OutboundRefused, OSError, TransportError, ValueError) as error:
+            # ValueError: of a URL, or of a host that cannot have a certificate.
             raise self._failure(host, str(error) or type(error).__name__)
         if len(response.body) > RESPONSE_BYTES_MAX:
             raise self._failure(host, f"a response of more than {RESPONSE_BYTES_MAX} bytes")

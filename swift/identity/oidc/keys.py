@@ -18,7 +18,7 @@ from swift.base.documents import JsonObject
 from swift.base.errors import InvalidValue
 from swift.identity.oidc.errors import OidcCause, OidcError
 from swift.identity.oidc.fetch import Fetch, ProviderResponse
-from swift.identity.oidc.provider import Provider, check_url
+from swift.identity.oidc.provider import Provider
 from swift.identity.oidc.tokens import SigningKey, Token, import_keys, parse_json
 
 #: Seconds for which fetched keys are used without another request: a key that the provider removes is
@@ -74,9 +74,10 @@ class PublishedKeys:
         published = self._published
         if published is not None and self._age(published) < published.fresh_s:
             return published
-        self._refresh(RETRY_S)
+        # While the provider is away, only the first request with stale keys waits for it.
+        self._refresh(RETRY_S, waits=not (self._failure and self._is_usable(published)))
         published = self._published
-        if published is None or self._age(published) >= max(published.fresh_s, STALE_S_MAX):
+        if published is None or not self._is_usable(published):
             raise self._unavailable()
         return published
 
@@ -94,13 +95,16 @@ class PublishedKeys:
             raise OidcError("the token does not name its key, and the provider has several")
         return found
 
+    def _is_usable(self, published: Published | None) -> bool:
+        return published is not None and self._age(published) < STALE_S_MAX
+
     def _age(self, published: Published) -> float:
         return self._clock.monotonic() - published.fetched_at
 
     def _unavailable(self) -> OidcError:
         return OidcError(self._failure or "the provider does not respond in time", OidcCause.UNAVAILABLE)
 
-    def _refresh(self, interval_s: float) -> None:
+    def _refresh(self, interval_s: float, *, waits: bool = True) -> None:
         """Wait for the fetch under way, or for a new one if the last began at least ``interval_s`` ago."""
         if self._ended is None:
             now = self._clock.monotonic()
@@ -109,7 +113,8 @@ class PublishedKeys:
             self._tried_at = now
             self._ended = green.Event()
             green.spawn_detached(self._update, self._ended)
-        self._ended.wait(self._wait_s)
+        if waits:
+            self._ended.wait(self._wait_s)
 
     def _update(self, ended: green.Event) -> None:
         # Not the caller's green thread, which ends when its client goes away.
@@ -133,7 +138,7 @@ class PublishedKeys:
         if document.get("issuer") != self._provider.issuer:
             raise self._broken("its discovery document has another issuer")
         try:
-            url = check_url(document.get("jwks_uri"), allows_http=self._provider.insecure).geturl()
+            url = self._provider.check_endpoint(document.get("jwks_uri")).geturl()
         except InvalidValue as error:
             raise self._broken(f"jwks_uri {error}")
         response = self._get(url)

@@ -272,6 +272,6 @@ def _endpoint(verifier: TokenVerifier, name: str) -> str:
     """Return a URL of the discovery document; raises ``OidcError``."""
     provider = verifier.provider
     try:
-        return check_url(verifier.published.current().text(name), allows_http=provider.insecure).geturl()
+        return provider.check_endpoint(verifier.published.current().text(name)).geturl()
     except InvalidValue as error:
         raise OidcError(f"provider {provider.name}: {name} {error}", OidcCause.UNAVAILABLE)

@@ -21,6 +21,8 @@ _PROVIDER_NAME = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?")
 _TENANT = re.compile(r"[^\s:/]{1,64}")
 #: Names of roles as IAM has them.
 ROLE_NAME = re.compile(r"[\w+=,.@-]{1,64}", re.ASCII)
+#: A host name or an address, and a port: nothing that parsers of URLs take differently.
+_AUTHORITY = re.compile(r"(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?", re.ASCII | re.IGNORECASE)
 _SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 
 
@@ -56,12 +58,12 @@ def check_url(url: object, *, allows_http: bool = False) -> SplitResult:
         host, _port = parts.hostname, parts.port
     except ValueError:
         raise InvalidValue("must be a URL")
-    if not host or parts.scheme not in ("http", "https"):
+    if parts.username is not None or parts.password is not None:
+        raise InvalidValue("must have no user name and no password")
+    if not host or not _AUTHORITY.fullmatch(parts.netloc) or parts.scheme not in ("http", "https"):
         raise InvalidValue("must be an https URL")
     if parts.scheme == "http" and not allows_http and not is_loopback(host):
         raise InvalidValue("must be an https URL; http is for loopback addresses only")
-    if parts.username is not None or parts.password is not None:
-        raise InvalidValue("must have no user name and no password")
     if "#" in url:
         raise InvalidValue("must have no fragment")
     return parts
@@ -115,6 +117,16 @@ class Provider:
             raise InvalidValue(f"{name}: {error}")
         if parts.query or url.endswith("?"):
             raise InvalidValue(f"{name}: must have no query")
+
+    def check_endpoint(self, url: object) -> SplitResult:
+        """Return the parts of a URL that the provider's own documents name; raises ``InvalidValue``.
+
+        A provider with TLS must not lead to services without it, such as those of this machine.
+        """
+        parts = check_url(url, allows_http=self.insecure)
+        if parts.scheme == "http" and not self.insecure and not self.issuer.lower().startswith("http:"):
+            raise InvalidValue("must be an https URL")
+        return parts
 
     @classmethod
     def from_document(cls, document: object) -> Provider:

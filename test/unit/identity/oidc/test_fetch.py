@@ -118,6 +118,21 @@ def test_a_name_server_that_does_not_respond_has_a_deadline():
     assert time.monotonic() - began < 5
 
 
+@pytest.mark.parametrize(
+    "url",
+    ["http://id.example/", "http://127.0.0.1/", "https://.example/", "https://id.example/" + "x" * 600, ""],
+)
+def test_wrong_urls_are_the_providers_fault(url):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = listener.getsockname()
+        outbound = Outbound(
+            resolve=lambda *_: ["127.0.0.1"],
+            own=frozenset,
+            connect=lambda *_: socket.create_connection(address),
+        )
+        refusal(HttpFetch(Provider.from_document(DOCUMENT), outbound, timeout_s=0.2), url)
+
+
 def test_an_absent_provider_is_named():
     assert refusal(fetch_of(), "http://127.0.0.1:1/").startswith("provider main at 127.0.0.1: ")
 

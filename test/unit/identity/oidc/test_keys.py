@@ -120,12 +120,15 @@ def test_stale_keys_serve_while_the_provider_is_away_and_no_longer():
     provider.clock.advance(FRESH_S_DEFAULT)
     for _ in range(10):
         verifier.verify(token)
-    assert provider.fetches_of(DISCOVERY) == attempts + 1, "an absent provider delays one request"
+    assert provider.fetches_of(DISCOVERY) == attempts + 1, "an absent provider is requested once"
     provider.clock.advance(RETRY_S)
     verifier.verify(token)
+    assert provider.fetches_of(DISCOVERY) == attempts + 1, "the second attempt delays none"
+    green.sleep()
     assert provider.fetches_of(DISCOVERY) == attempts + 2
     provider.clock.advance(STALE_S_MAX - FRESH_S_DEFAULT - RETRY_S - 1)
     verifier.verify(token)
+    green.sleep()
     provider.clock.advance(1)
     with pytest.raises(OidcError, match="connection refused") as caught:
         verifier.verify(token)
@@ -133,6 +136,23 @@ def test_stale_keys_serve_while_the_provider_is_away_and_no_longer():
     provider.failure = None
     provider.clock.advance(RETRY_S)
     verifier.verify(token)
+
+
+def test_stale_keys_are_replaced_when_the_provider_is_back():
+    provider = FakeProvider()
+    verifier = provider.verifier()
+    token = forever(provider)
+    verifier.verify(token)
+    provider.go_away()
+    provider.clock.advance(FRESH_S_DEFAULT)
+    verifier.verify(token)
+    provider.failure = None
+    provider.keys = {"two": (private_key("RSA", 1), {})}
+    provider.clock.advance(RETRY_S)
+    verifier.verify(token)
+    green.sleep()
+    with pytest.raises(OidcError, match="not one of the provider's"):
+        verifier.verify(token)
 
 
 def test_an_unknown_key_while_the_provider_is_away_is_no_verdict_on_the_token():
@@ -222,6 +242,9 @@ def test_a_token_without_a_key_name_needs_a_provider_with_one_key():
         {"issuer": None},
         {"jwks_uri": None},
         {"jwks_uri": "http://id.example/keys"},
+        {"jwks_uri": "http://127.0.0.1:6379/keys"},
+        {"jwks_uri": "http://localhost/keys"},
+        {"jwks_uri": "https://id.example@127.0.0.1/keys"},
         {"jwks_uri": "file:///etc/passwd"},
         {"jwks_uri": "https://id.example/keys\r\nX: y"},
         {"jwks_uri": ["https://id.example/keys"]},

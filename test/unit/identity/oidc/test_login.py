@@ -368,6 +368,14 @@ def test_odd_responses_of_the_token_endpoint_are_refused(given):
     assert found.status in (403, 503) and "<script" not in page and "\r" not in page
 
 
+@pytest.mark.parametrize("code", ["", "code=&", f"code={'c' * 4097}&"])
+def test_a_callback_without_a_code_is_refused(code):
+    browser = Browser()
+    sent = browser.sent()
+    assert "no code" in page_of(browser.finish(f"{code}state={sent['state']}"), 400)
+    assert browser.providers[0].fetches_of("/token") == 0
+
+
 def test_errors_of_the_provider_are_shown_inert():
     browser = Browser()
     sent = browser.sent()
@@ -412,6 +420,11 @@ def test_errors_of_a_page_that_is_no_provider_are_not_shown():
         "http://127.0.0.1.evil.example:80/",
         "http://127.0.0.1%2eevil.example:80/",
         "http://localhost:8080/",
+        "http://127.0.0.1:8080[::1]:80/",
+        "http://evil.example[::1]:80/",
+        "http://[::1]evil.example:80/",
+        "http://[::1%25eth0]:80/",
+        "http://127.0.0.1:8080^/",
         "http://0.0.0.0:8080/",
         "http://2130706433:8080/",
         "http://127.1:8080/",
@@ -496,6 +509,7 @@ def test_other_methods_are_refused():
     [
         {"authorization_endpoint": "urn:kubernetes:x"},
         {"authorization_endpoint": "http://id.example/"},
+        {"authorization_endpoint": "http://127.0.0.1:8080/"},
         {"authorization_endpoint": None},
         {"authorization_endpoint": "javascript:alert(1)"},
         {"code_challenge_methods_supported": ["plain"]},

@@ -52,7 +52,14 @@ WRONG = [
                 1,
                 None,
             ),
-            *("http://127.0.0.1.example", "http://10.0.0.1", "javascript:alert(1)"),
+            *(
+                "http://x[::1]:80",
+                "https://a%2eb",
+                "https://a,b",
+                "http://127.0.0.1.example",
+                "http://10.0.0.1",
+                "javascript:alert(1)",
+            ),
         )
     ),
     *(("audiences", value) for value in ("swift", [1], ["a\n"], [""], ["a"] * 1001)),
