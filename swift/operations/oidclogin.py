@@ -15,12 +15,12 @@ TIMEOUT_S = 300.0
 _REQUEST_BYTES_MAX = 32 << 10
 
 
-class LoginFailed(SwiftError):
+class BrowserLoginFailed(SwiftError):
     """The log-in did not come to its end."""
 
 
 def log_in(auth_url: str, provider: str, *, opens_browser: bool) -> dict[str, str]:
-    """Return the token and the storage URL of a person who logs in; raise ``LoginFailed``."""
+    """Return the token and the storage URL of a person who logs in; raise ``BrowserLoginFailed``."""
     parts = urlsplit(auth_url)
     base = f"{parts.scheme}://{parts.netloc}"
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -41,7 +41,7 @@ def _serve_one(listener: socket.socket) -> dict[str, str] | None:
     try:
         connection, _ = listener.accept()
     except TimeoutError:
-        raise LoginFailed(f"nobody logged in within {TIMEOUT_S:g} s")
+        raise BrowserLoginFailed(f"there was no log-in within {TIMEOUT_S:g} s")
     with connection:
         connection.settimeout(10.0)
         data = bytearray()
