@@ -314,6 +314,7 @@ def _validate_param(name: str, value: object, annotation: str) -> object:
             raise InvalidIdentity(name, f"must be {words}")
         return tuple(value)
     if annotation == "float":
+        assert isinstance(value, int | float), "it was checked"
         return _finite(name, value)
     return value
 
