@@ -1,8 +1,9 @@
 """Operations on identities by name: parameters from outside, and who may call what.
 
 Operators may call all of them. Others need the action of the operation in the tenant of the record, by
-policies or as owners of the tenant's account. Only operators give the rights of operators. A user may manage
-its own password and keys if its credentials are not limited.
+policies or as owners of the tenant's account. Only operators give the rights of operators, and change users
+and roles with these rights. A user may manage its own password and keys if its credentials are not limited
+and do not end.
 """
 
 from __future__ import annotations
