@@ -258,7 +258,9 @@ def _add_roles(commands: _Commands) -> None:
         "role",
         example="role add ci:deploy --trust trust.json --policy readwrite",
     )
-    add.add_argument("--trust", required=True, metavar="FILE", help="trust policy: who may take it")
+    add.add_argument(
+        "--trust", required=True, metavar="FILE", help="trust policy: the callers that may take it"
+    )
     add.add_argument("--policy", action="append", default=[], help="a policy to attach; may be repeated")
     add.add_argument("--owner", action="store_true", help="all rights in the tenant's account")
     add.add_argument("--max-session", default="1h", metavar="TIME", help="its longest session (%(default)s)")
@@ -268,7 +270,7 @@ def _add_roles(commands: _Commands) -> None:
     change = commands.add(
         "set", role_set, "change a role", "role", example="role set ci:deploy --trust trust.json"
     )
-    change.add_argument("--trust", metavar="FILE", help="trust policy: who may take it")
+    change.add_argument("--trust", metavar="FILE", help="trust policy: the callers that may take it")
     change.add_argument("--max-session", metavar="TIME", help="its longest session")
     change.add_argument("--disable", action="store_true", help="refuse it and its sessions")
     change.add_argument("--enable", action="store_true", help="let it in again")

@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Protocol, Unpack
 
 from argon2 import PasswordHasher
-from argon2.exceptions import InvalidHashError, VerificationError
+from argon2.exceptions import InvalidHash, VerificationError
 
 from swift import green
 from swift.base.calls import T, Ts
@@ -102,7 +102,7 @@ class Passwords:
         require_allowed()
         try:
             return self._hasher.verify(hashed, password.encode("utf-8", "surrogatepass"))
-        except (VerificationError, InvalidHashError):
+        except (VerificationError, InvalidHash):
             return False
 
     def _call(self, function: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
