@@ -15,7 +15,9 @@ from swift.identity.directory import Caller
 from swift.identity.oidc.login import LoginResult, PeopleLogin
 from swift.identity.records import Role
 from swift.identity.tokens import Ticket, new_id
+from swift.middleware.swiftauth.query import RequestContext
 from swift.middleware.swiftauth.service import IdentityService
+from swift.middleware.swiftauth.webidentity import WebIdentity, is_trusted
 
 LOGIN_KEY = "oidc login"
 MakeToken = Callable[[Request, Ticket, Caller], Response]
@@ -48,7 +50,7 @@ class People:
         result = self._login.finish(request)
         if isinstance(result, Response):
             return result
-        session = self._session(result)
+        session = self._session(request, result)
         if session is None:
             names = ", ".join(result.roles) or "none"
             text = f"No role is for you. Roles: {names}. Groups: {_list(result.groups)}"
@@ -57,18 +59,23 @@ class People:
         response = make_token(request, *session)
         return _lead_back(response, result)
 
-    def _session(self, result: LoginResult) -> tuple[Ticket, Caller] | None:
+    def _session(self, request: Request, result: LoginResult) -> tuple[Ticket, Caller] | None:
         """Return the session of the first role of a person that there is; None without one."""
         directory = self._service.directory
+        identity = WebIdentity(result.provider, result.claims)
         for role_name in result.roles:
             name = f"{result.provider.tenant}:{role_name}"
             role = directory.cache.get(Role, name)
             if role is None or role.disabled:
                 continue
+            session = session_name(result.claims.user)
+            context = RequestContext(request, {"sts:rolesessionname": session}, identity.condition_values())
+            if not is_trusted(role, identity, context):
+                continue
             now = time.time()
             ticket = Ticket(
                 name,
-                *(now, now + role.max_session, new_id(), session_name(result.claims.user)),
+                *(now, now + role.max_session, new_id(), session),
                 source=f"{result.provider.name}:{result.claims.subject}"[:256],
             )
             caller = directory.caller_of_ticket(ticket)

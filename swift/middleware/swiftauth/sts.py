@@ -16,15 +16,15 @@ from swift.identity.names import (
 )
 from swift.identity.oidc.errors import OidcCause, OidcError
 from swift.identity.policy.conditions import InvalidPolicy
-from swift.identity.policy.document import TrustPolicy, parse_session_policy, parse_trust_policy
+from swift.identity.policy.document import parse_session_policy
 from swift.identity.policy.evaluate import PolicyVerdict
 from swift.identity.policy.principals import role_arn
-from swift.identity.records import DamagedRecord, Role
-from swift.identity.rights import AccessRequest, decide_web_identity
+from swift.identity.records import Role
+from swift.identity.rights import AccessRequest
 from swift.identity.tokens import Ticket, is_session_key, new_id
 from swift.middleware.swiftauth.query import Handler, Query, QueryError, Value, access_denied
 from swift.middleware.swiftauth.service import IdentityService
-from swift.middleware.swiftauth.webidentity import WebIdentity
+from swift.middleware.swiftauth.webidentity import WebIdentity, is_trusted, trust_of
 
 NAMESPACE = "https://sts.amazonaws.com/doc/2011-06-15/"
 #: Shortest session; longest one of a user; longest one of a role that a role takes.
@@ -86,7 +86,7 @@ class Sts:
             query.context(values),
             arn=role_arn(name.tenant, name.name),
         )
-        if role is None or not caller.rights.decide_assumption(request, _trust_of(role)).is_allowed:
+        if role is None or not caller.rights.decide_assumption(request, trust_of(role)).is_allowed:
             raise access_denied(f"{caller.name} is not authorized to perform: sts:AssumeRole on this role")
         longest = role.max_session
         if caller.rights.condition_values.get("aws:principaltype") == "AssumedRole":
@@ -101,10 +101,7 @@ class Sts:
         if not _is_session_name(session):
             raise _session_name_error()
         context = query.context({"sts:rolesessionname": session}, identity.condition_values())
-        trusted = PolicyVerdict.SILENT
-        if role is not None:
-            trusted = decide_web_identity(_trust_of(role), identity.provider.name, context)
-        if role is None or trusted is not PolicyVerdict.ALLOW:
+        if role is None or not is_trusted(role, identity, context):
             raise access_denied("Not authorized to perform sts:AssumeRoleWithWebIdentity")
         source = f"{identity.provider.name}:{identity.claims.subject}"
         longest = role.max_session
@@ -117,8 +114,10 @@ class Sts:
         }
 
     def _web_identity(self, query: Query) -> WebIdentity:
+        arn = query.params.get("RoleArn", "")
+        tenant = _name_of_role(arn).tenant if arn else ""
         try:
-            return self._service.web.verify(query.text("WebIdentityToken"))
+            return self._service.web.verify(query.text("WebIdentityToken"), tenant)
         except OidcError as error:
             if error.is_unavailable:
                 raise QueryError("IDPCommunicationError", str(error), 503)
@@ -131,10 +130,7 @@ class Sts:
         if not arn and identity is not None and identity.claims.roles:
             name = QualifiedName(f"{identity.provider.tenant}:{identity.claims.roles[0]}")
         else:
-            try:
-                name = parse_arn(query.text("RoleArn"), "role", "RoleArn")
-            except InvalidIdentity as error:
-                raise QueryError("ValidationError", str(error))
+            name = _name_of_role(query.text("RoleArn"))
         role = self._service.directory.cache.get(Role, name)
         return name, None if role is None or role.disabled else role
 
@@ -173,12 +169,11 @@ class Sts:
         }
 
 
-def _trust_of(role: Role) -> TrustPolicy:
-    """Return the trust policy of a role; raise ``DamagedRecord``."""
+def _name_of_role(arn: str) -> QualifiedName:
     try:
-        return parse_trust_policy(role.trust)
-    except InvalidPolicy as error:
-        raise DamagedRecord(f"roles/{role.name}: {error}")
+        return parse_arn(arn, "role", "RoleArn")
+    except InvalidIdentity as error:
+        raise QueryError("ValidationError", str(error))
 
 
 def _refuse_params(query: Query) -> None:

@@ -8,12 +8,16 @@ from typing import NamedTuple
 
 from swift.identity.admin.providers import parse_provider
 from swift.identity.clusterkeys import ClusterKeys
+from swift.identity.names import QualifiedName
 from swift.identity.oidc.errors import OidcError
 from swift.identity.oidc.provider import Provider
 from swift.identity.oidc.tokens import issuer_of
 from swift.identity.oidc.verifier import Claims, TokenVerifier, TokenVerifiers
-from swift.identity.policy.conditions import normalize_key
-from swift.identity.records import DamagedRecord, OidcProvider
+from swift.identity.policy.conditions import InvalidPolicy, PolicyContext, normalize_key
+from swift.identity.policy.document import TrustPolicy, parse_trust_policy
+from swift.identity.policy.evaluate import PolicyVerdict
+from swift.identity.records import DamagedRecord, OidcProvider, Role
+from swift.identity.rights import decide_web_identity
 from swift.identity.store import RecordCache
 
 #: Seconds for which the names of the providers are known.
@@ -39,6 +43,25 @@ class WebIdentity(NamedTuple):
             elif isinstance(value, list) and all(isinstance(item, str) for item in value):
                 found[key] = tuple(value)
         return found
+
+
+def is_trusted(role: Role, identity: WebIdentity, context: PolicyContext) -> bool:
+    """Return True if a role trusts a web identity; raise ``DamagedRecord``.
+
+    Roles trust the providers of their own tenant only: a name says nothing about the tenant of a provider.
+    """
+    if QualifiedName(role.name).tenant != identity.provider.tenant:
+        return False
+    verdict = decide_web_identity(trust_of(role), identity.provider.name, context)
+    return verdict is PolicyVerdict.ALLOW
+
+
+def trust_of(role: Role) -> TrustPolicy:
+    """Return the trust policy of a role; raise ``DamagedRecord``."""
+    try:
+        return parse_trust_policy(role.trust)
+    except InvalidPolicy as error:
+        raise DamagedRecord(f"roles/{role.name}: {error}")
 
 
 class WebIdentities:
@@ -70,8 +93,8 @@ class WebIdentities:
             self._verifiers = self._make_verifiers()
         return self._verifiers.of(parse_provider(record, self._keys))
 
-    def verify(self, token: str) -> WebIdentity:
-        """Return the identity of a token of any provider; raise ``OidcError``."""
+    def verify(self, token: str, tenant: str = "") -> WebIdentity:
+        """Return the identity of a token of a provider, of one tenant if it is given; raise ``OidcError``."""
         issuer = issuer_of(token)
         reason: OidcError | None = None
         for name in self._provider_names():
@@ -81,6 +104,8 @@ class WebIdentities:
                 # The others go on; the cache has reported it.
                 continue
             if verifier is None or verifier.provider.issuer != issuer:
+                continue
+            if tenant and verifier.provider.tenant != tenant:
                 continue
             try:
                 return WebIdentity(verifier.provider, verifier.verify(token))

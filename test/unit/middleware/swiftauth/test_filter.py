@@ -9,11 +9,12 @@ import pytest
 from swift.http import fields
 from swift.http.request import Request
 from swift.identity.passwords import LoginBrake
+from swift.identity.records import Role
 from swift.middleware.swiftauth.filter import Swiftauth
 from swift.middleware.swiftauth.people import People
 from swift.middleware.swiftauth.service import IdentityService
 from swift.middleware.swiftauth.settings import SwiftauthSettings
-from swift.middleware.swiftauth.webidentity import WebIdentities
+from swift.middleware.swiftauth.webidentity import WebIdentities, WebIdentity, is_trusted
 from swift.middleware.tempauth.filter import Tempauth
 from swift.middleware.tempauth.users import TempauthSettings, parse_users
 from swift.runtime.wsgi import response_or_error
@@ -24,6 +25,7 @@ from swift.s3.filter import S3Api
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
 from test.support.identities import KEYS, make_identities
+from test.support.oidc import FakeProvider
 from test.support.s3 import signed_headers
 from test.support.sim import MemoryCache
 
@@ -556,3 +558,25 @@ def test_both_filters_serve_their_own_users_in_one_pipeline():
     assert world.s3_send("GET", "/bucket", ("t:old", "old-key")).status == 200
     assert world.s3_send("GET", "/bucket", ("t:old", "wrong")).status == 403
     assert world.send("GET", "/v1/AUTH_t").status == 401
+
+
+# --- web identities -----------------------------------------------------------------------------------
+
+
+def test_a_role_trusts_providers_of_its_own_tenant_only(world):
+    provider = FakeProvider(tenant="o")
+    identity = WebIdentity(provider.provider, provider.verifier().verify(provider.token()))
+    trust = json.dumps(
+        {
+            "Statement": {
+                "Effect": "Allow",
+                "Principal": {"Federated": provider.provider.name},
+                "Action": "sts:AssumeRoleWithWebIdentity",
+            }
+        }
+    )
+    context = SimpleNamespace(values=lambda _key: None)
+    assert is_trusted(Role("o:r", trust=trust), identity, context)
+    assert not is_trusted(Role("t:r", trust=trust), identity, context)
+    other = trust.replace(f'"{provider.provider.name}"', '"another"')
+    assert not is_trusted(Role("o:r", trust=other), identity, context)
