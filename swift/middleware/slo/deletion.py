@@ -243,8 +243,12 @@ class ManifestDeletion:
             raise HTTPError(400, f"All segments must be in one container. Found segments in {named}")
         if any(part.is_manifest for part in parts):
             raise HTTPError(400, "No segments may be large objects.")
-        for parent in dict.fromkeys((path.parent, *(target.parent for target in targets))):
-            self._authorize_deletion(request, parent.account, str(parent.container))
+        probes = list(dict.fromkeys((path, *targets)))
+        if environkeys.IDENTITY not in request.env:
+            # ACLs are those of containers.
+            probes = [parent._replace(obj="x") for parent in dict.fromkeys(p.parent for p in probes)]
+        for probe in probes:
+            self._authorize_deletion(request, probe)
         request.set_query(version_query(request))
         if not request.env.get(environkeys.SLO_MANIFEST_FIRST):
             if targets:
@@ -258,10 +262,10 @@ class ManifestDeletion:
                 self._log.error(f"cannot delete the segments of {path}, which was deleted: {error}")
         return response
 
-    def _authorize_deletion(self, request: Request, account: str, container: str) -> None:
-        """Raise ``HTTPError`` when the caller may not delete objects of a container."""
-        info = reachable_container_info(request, self._forward, account, container)
-        probe = make_subrequest(request, "DELETE", f"/v1{EntityPath(account, container, 'x').quoted}")
+    def _authorize_deletion(self, request: Request, path: EntityPath) -> None:
+        """Raise ``HTTPError`` when the caller may not delete an object."""
+        info = reachable_container_info(request, self._forward, path.account, str(path.container))
+        probe = make_subrequest(request, "DELETE", f"/v1{path.quoted}")
         probe.headers.update({n: v for n, v in request.headers.items() if n in ("x-auth-token", "referer")})
         require_access(probe, info.write_acl)
 
