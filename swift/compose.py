@@ -413,8 +413,7 @@ def internal_client(
 
 def internal_pipeline(path: str) -> Callable[[Request], Response]:
     """Return what sends requests to the pipeline of an ``internal-client.conf``; raises ``ConfigError``."""
-    given: dict[str, Any] = {PROCESS_KEY: Process()}
-    return handle_of_app(load_app(path, given, modify=False))
+    return handle_of_app(load_app(path, {PROCESS_KEY: Process()}, modify=False))
 
 
 def own_client(parts: DaemonParts, name: str, conf_path: str, tries: int) -> InternalClient | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from swift.aio.plan import ClusterPlan
 from swift.base.errors import SwiftError
 from swift.identity.admin.base import IdentityExists
-from swift.operations.identities import LocalIdentities
+from swift.middleware.swiftauth.local import LocalIdentities
 
 _OWNER, _OPERATOR = ".admin", ".reseller_admin"
 

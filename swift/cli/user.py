@@ -1,6 +1,6 @@
 """swift-user: users, access keys, groups, roles and policies of a cluster with ``swiftauth``.
 
-On a node it works without anybody's password, through ``internal-client.conf`` and the cluster's key file;
+On a node it works without a password, through ``internal-client.conf`` and the cluster's key file;
 the first user is made so. Elsewhere it asks a proxy as an operator (``--url``, or ST_AUTH, ST_USER, ST_KEY).
 """
 
@@ -11,18 +11,14 @@ import getpass
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 from swift.base.documents import JsonObject
 from swift.base.errors import ConfigError, SwiftError
 from swift.config.commandline import CommandLine, print_report, reports_errors
 from swift.identity.clusterkeys import create_key_file
 from swift.identity.operations import Forbidden
-from swift.operations.identities import (
-    Identities,
-    LocalIdentities,
-    RemoteIdentities,
-)
+from swift.middleware.swiftauth.local import LocalIdentities
+from swift.operations.identities import Identities, RemoteIdentities
 from swift.operations.identitycommands import (
     add_user,
     check_records,
@@ -262,7 +258,9 @@ def _add_roles(commands: _Commands) -> None:
         "role",
         example="role add ci:deploy --trust trust.json --policy readwrite",
     )
-    add.add_argument("--trust", required=True, metavar="FILE", help="the policy that says who may take it")
+    add.add_argument(
+        "--trust", required=True, metavar="FILE", help="trust policy: the callers that may take it"
+    )
     add.add_argument("--policy", action="append", default=[], help="a policy to attach; may be repeated")
     add.add_argument("--owner", action="store_true", help="all rights in the tenant's account")
     add.add_argument("--max-session", default="1h", metavar="TIME", help="its longest session (%(default)s)")
@@ -272,7 +270,7 @@ def _add_roles(commands: _Commands) -> None:
     change = commands.add(
         "set", role_set, "change a role", "role", example="role set ci:deploy --trust trust.json"
     )
-    change.add_argument("--trust", metavar="FILE", help="the policy that says who may take it")
+    change.add_argument("--trust", metavar="FILE", help="trust policy: the callers that may take it")
     change.add_argument("--max-session", metavar="TIME", help="its longest session")
     change.add_argument("--disable", action="store_true", help="refuse it and its sessions")
     change.add_argument("--enable", action="store_true", help="let it in again")
@@ -349,7 +347,7 @@ def _add_providers(commands: _Commands) -> None:
 class _NoIdentities:
     """Stands in for commands that need no records."""
 
-    def call(self, operation: str, **_params: Any) -> JsonObject:
+    def call(self, operation: str, **_params: object) -> JsonObject:
         """Raise: nothing is called."""
         raise ConfigError(f"{operation} needs a cluster")
 

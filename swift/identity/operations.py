@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 from swift.base.documents import JsonObject
 from swift.gateway.internal_client import InternalClient
@@ -106,7 +106,7 @@ OPERATIONS: dict[str, Operation] = {
 #: Parameters that name a record, in the order in which they are the resource of an operation.
 _RESOURCES = ("user", "role", "group", "policy")
 #: Kinds of a parameter, by its annotation.
-_KINDS: dict[str, tuple[Any, str]] = {
+_KINDS: dict[str, tuple[type | tuple[type, ...], str]] = {
     "str": (str, "a string"),
     "bool": (bool, "true or false"),
     "float": ((int, float), "a number"),
@@ -138,7 +138,7 @@ class IdentityOperations:
         }
 
     def call(
-        self, name: str, params: Mapping[str, Any], caller: Caller | None, context: PolicyContext
+        self, name: str, params: JsonObject, caller: Caller | None, context: PolicyContext
     ) -> JsonObject:
         """Return the result of an operation; without a caller it is allowed.
 
@@ -167,7 +167,7 @@ class IdentityOperations:
         self,
         name: str,
         operation: Operation,
-        given: Mapping[str, Any],
+        given: JsonObject,
         caller: Caller,
         context: PolicyContext,
     ) -> None:
@@ -187,7 +187,7 @@ class IdentityOperations:
     def _decide(
         self,
         operation: Operation,
-        given: Mapping[str, Any],
+        given: JsonObject,
         caller: Caller,
         owner: str,
         context: PolicyContext,
@@ -224,20 +224,20 @@ def _is_own(caller: Caller, user: str) -> bool:
     return caller.name == user and not caller.rights.boundaries
 
 
-def _action(operation: Operation, given: Mapping[str, Any]) -> str:
+def _action(operation: Operation, given: JsonObject) -> str:
     kind = next((kind for kind in ("user", "group", "role") if given.get(kind)), "user")
     if operation.action == "UpdateUser" and kind == "role":
         return "UpdateRole"
     return operation.action.format(kind.capitalize())
 
 
-def _validate_params(method: Callable[..., JsonObject], params: Mapping[str, Any]) -> dict[str, Any]:
+def _validate_params(method: Callable[..., JsonObject], params: JsonObject) -> JsonObject:
     """Return the parameters as a method takes them; raise ``InvalidIdentity`` naming the wrong one."""
     known = inspect.signature(method).parameters
     for name in params:
         if name not in known:
             raise InvalidIdentity(name[:64], f"there is no such parameter; known are {', '.join(known)}")
-    given: dict[str, Any] = {}
+    given: JsonObject = {}
     for name, parameter in known.items():
         if name not in params or params[name] is None:
             if parameter.default is inspect.Parameter.empty:
@@ -247,11 +247,12 @@ def _validate_params(method: Callable[..., JsonObject], params: Mapping[str, Any
     return given
 
 
-def _validate_param(name: str, value: Any, annotation: str) -> Any:
+def _validate_param(name: str, value: object, annotation: str) -> object:
     kind, words = _KINDS[annotation]
     if not isinstance(value, kind) or (isinstance(value, bool) and annotation == "float"):
         raise InvalidIdentity(name, f"must be {words}")
     if annotation == "tuple[str, ...]":
+        assert isinstance(value, list), "it was checked"
         if not all(isinstance(item, str) for item in value):
             raise InvalidIdentity(name, f"must be {words}")
         return tuple(value)

@@ -8,12 +8,13 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from hashlib import sha256
-from typing import Any
+from typing import Protocol, Unpack
 
 from argon2 import PasswordHasher
-from argon2.exceptions import InvalidHashError, VerificationError
+from argon2.exceptions import InvalidHash, VerificationError
 
 from swift import green
+from swift.base.calls import T, Ts
 from swift.identity.names import InvalidIdentity
 
 PASSWORD_MIN, PASSWORD_MAX = 8, 1024
@@ -23,7 +24,7 @@ _TIME_COST, _MEMORY_KIB, _LANES = 2, 19 << 10, 1
 _THREADS = 2
 #: Log-ins that wait for a thread; more are refused.
 WAITING_MAX = 64
-#: How long a password that was right is known without computing its hash.
+#: Seconds for which a password that was right is known without computing its hash.
 KNOWN_S = 300.0
 _KNOWN_MAX = 10_000
 
@@ -46,15 +47,19 @@ def validate_password(password: str, *, may_be_short: bool = False) -> str:
     return password
 
 
+class Run(Protocol):
+    """Calls a function in a thread."""
+
+    def __call__(self, function: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
+        """Return the function's result."""
+
+
 class Passwords:
     """Makes and verifies hashes."""
 
-    def __init__(
-        self, run: Callable[..., Any] | None = None, monotonic: Callable[[], float] = time.monotonic
-    ):
-        """``run`` calls a function in a thread."""
+    def __init__(self, run: Run | None = None, monotonic: Callable[[], float] = time.monotonic):
         self._hasher = PasswordHasher(_TIME_COST, _MEMORY_KIB, _LANES)
-        self._run = run or green.ThreadPool(_THREADS, "passwords").call
+        self._run: Run = run or green.ThreadPool(_THREADS, "passwords").call
         self._monotonic = monotonic
         self._waiting = 0
         self._secret = secrets.token_bytes(32)
@@ -65,8 +70,7 @@ class Passwords:
     def make_hash(self, password: str, *, may_be_short: bool = False) -> str:
         """Return the hash of a new password in PHC's format; raise ``InvalidIdentity``."""
         valid = validate_password(password, may_be_short=may_be_short)
-        hashed: str = self._call(self._hasher.hash, valid)
-        return hashed
+        return self._call(self._hash, valid)
 
     def is_right(self, hashed: str, password: str) -> bool:
         """Return True if a password has a hash. Without a hash it takes as long, and is wrong.
@@ -87,13 +91,16 @@ class Passwords:
             self._known[mark] = self._monotonic()
         return right
 
+    def _hash(self, password: str) -> str:
+        return self._hasher.hash(password)
+
     def _verify(self, hashed: str, password: str) -> bool:
         try:
             return self._hasher.verify(hashed, password.encode("utf-8", "surrogatepass"))
-        except (VerificationError, InvalidHashError):
+        except (VerificationError, InvalidHash):
             return False
 
-    def _call(self, function: Callable[..., Any], *args: object) -> Any:
+    def _call(self, function: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
         if self._waiting >= WAITING_MAX:
             raise TooManyLogins(1.0)
         self._waiting += 1

@@ -65,11 +65,16 @@ def _named_times(value: object) -> dict[str, float]:
     return {name: _time(item) for name, item in value.items()}
 
 
-def _member(read: Callable[[object], Any], default: Any = dataclasses.MISSING, **more: Any) -> Any:
+def _member(
+    read: Callable[[object], object], default: object = dataclasses.MISSING, *, repr: bool = True
+) -> Any:
     """Return a dataclass field of a document, read by a function that raises ValueError."""
-    if default is dataclasses.MISSING or not isinstance(default, dict):
-        return field(default=default, metadata={"read": read}, **more)
-    return field(default_factory=dict, metadata={"read": read}, **more)
+    metadata = {"read": read}
+    if isinstance(default, dict):
+        return field(default_factory=dict, metadata=metadata, repr=repr)
+    if default is dataclasses.MISSING:
+        return field(metadata=metadata, repr=repr)
+    return field(default=default, metadata=metadata, repr=repr)
 
 
 @dataclass(frozen=True)
@@ -94,7 +99,7 @@ class Record:
         place = f"{cls.kind}/{name}"
         if tree.get("format") != FORMAT:
             raise DamagedRecord(f"{place}: its format is not {FORMAT}; another version wrote it")
-        values: dict[str, Any] = {}
+        values: JsonObject = {}
         for each in dataclasses.fields(cls):
             read = each.metadata.get("read")
             if read is None or each.name not in tree:

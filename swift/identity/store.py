@@ -29,7 +29,7 @@ RecordT = TypeVar("RecordT", bound=Record)
 
 AGENT = "swift-identity"
 REQUEST_TIMEOUT_S = 10.0
-#: How long the document of a deleted record stays.
+#: Seconds for which the document of a deleted record stays.
 TOMBSTONE_S = 7 * 86400
 _CONTENT = {"content-type": "application/json"}
 #: The content type of a deleted record, by which listings leave it out.
@@ -45,7 +45,7 @@ class StoreUnavailable(SwiftError):
 
 
 class Conflict(SwiftError):
-    """Somebody else changed or created the record meanwhile."""
+    """Another client has changed or created the record meanwhile."""
 
 
 class Found(NamedTuple, Generic[RecordT]):
@@ -188,7 +188,7 @@ class RecordStore:
         except UnexpectedResponse as error:
             raise StoreUnavailable(f"cannot store {kind}/{name}: {error}")
         if status != 201:
-            raise Conflict(f"{kind}/{name} was changed by somebody else meanwhile")
+            raise Conflict(f"{kind}/{name} was changed by another client meanwhile")
         return stored
 
     def names(self, kind: type[Record], prefix: str = "", marker: str = "") -> Iterator[str]:
@@ -208,7 +208,7 @@ class RecordStore:
 
 
 class _Entry:
-    """What is known of a record: the record or the reason why it cannot be read, and since when."""
+    """A record or the reason why it cannot be read, and since when that is known."""
 
     __slots__ = ("found", "damage", "read_at", "retry_at", "reading")
 

@@ -28,7 +28,7 @@ _TOKEN, _SESSION, _SESSION_SECRET = "token", "session", "session secret"
 
 @dataclass(frozen=True)
 class Ticket:
-    """What a valid token says."""
+    """The content of a valid token."""
 
     #: ``TENANT:NAME`` of the user, or of the role whose session it is.
     name: str

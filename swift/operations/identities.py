@@ -1,30 +1,23 @@
-"""Where ``swift-user`` carries out operations: on this node, or on a proxy for an operator."""
+"""Places where ``swift-user`` carries out operations: on this node, or on a proxy for an operator."""
 
 from __future__ import annotations
 
 import json
 import ssl
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from swift.base.documents import JsonObject
 from swift.base.errors import SwiftError
 from swift.cluster.outbound import Outbound, OutboundConnection, OutboundRefused, Trust
 from swift.cluster.transport import BackendResponse, TransportError
-from swift.compose import internal_pipeline
 from swift.http.headers import wire_value
-from swift.identity.clusterkeys import read_key_file
-from swift.identity.directory import Directory
-from swift.identity.operations import EMPTY_CONTEXT, IdentityOperations
-from swift.identity.passwords import Passwords
-from swift.identity.records import AccessKey, DamagedRecord, Group, OidcProvider, Role, StoredPolicy, User
-from swift.identity.store import RecordCache, RecordStore, identity_client
+from swift.middleware.swiftauth.local import given_params
 from swift.middleware.tempauth.users import parse_access_keys, parse_users
 
 TIMEOUT_S = 60.0
 RESPONSE_BYTES_MAX = 16 << 20
-PREFIX = "AUTH_"
 #: Words of tempauth for groups that are rights.
 _RIGHTS = (".admin", ".reseller_admin", ".reseller_reader")
 
@@ -36,47 +29,8 @@ class IdentityError(SwiftError):
 class Identities(Protocol):
     """Carries out operations."""
 
-    def call(self, operation: str, **params: Any) -> JsonObject:
+    def call(self, operation: str, **params: object) -> JsonObject:
         """Return the result of an operation; raise ``SwiftError``. Parameters that are None are left out."""
-
-
-class LocalIdentities:
-    """Operations on this node, through the pipeline of an ``internal-client.conf``, with all rights."""
-
-    def __init__(self, conf_path: str, key_file: str, *, prefix: str = PREFIX):
-        keys = read_key_file(key_file)
-        client = identity_client(internal_pipeline(conf_path))
-        self.store = RecordStore(client)
-        cache = RecordCache(self.store, stale_s=1.0, outage_s=1.0)
-        directory = Directory(cache, keys, prefix=prefix)
-        self._operations = IdentityOperations(
-            cache, keys, Passwords(_call), directory=directory, client=client, prefix=prefix
-        )
-
-    def call(self, operation: str, **params: Any) -> JsonObject:
-        """Return the result of an operation."""
-        return self._operations.call(operation, _given(params), None, EMPTY_CONTEXT)
-
-    def damaged(self) -> Iterator[str]:
-        """Yield a sentence for each record that cannot be read."""
-        for kind in (User, Group, Role, StoredPolicy, AccessKey, OidcProvider):
-            for name in self.store.names(kind):
-                try:
-                    self.store.read(kind, name)
-                except DamagedRecord as error:
-                    yield str(error)
-
-
-def _call(function: Any, *args: object) -> Any:
-    return function(*args)
-
-
-def _given(params: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in params.items()
-        if value is not None
-    }
 
 
 class RemoteIdentities:
@@ -94,10 +48,10 @@ class RemoteIdentities:
         if response.status != 200 or not self._token:
             raise IdentityError(f"cannot log in at {auth_url}: it answers {response.status}")
 
-    def call(self, operation: str, **params: Any) -> JsonObject:
+    def call(self, operation: str, **params: object) -> JsonObject:
         """Return the result of an operation."""
         path = self._url.path.rpartition("/")[0].removesuffix("/v1") + "/identity"
-        body = json.dumps({"operation": operation, "parameters": _given(params)}).encode()
+        body = json.dumps({"operation": operation, "parameters": given_params(params)}).encode()
         headers = {"x-auth-token": self._token, "content-type": "application/json"}
         response = self._request("POST", path, headers, body)
         try:
@@ -157,7 +111,7 @@ def import_tempauth(identities: Identities, section: Mapping[str, str]) -> Itera
         )
 
 
-def _create(identities: Identities, operation: str, **params: Any) -> Iterator[str]:
+def _create(identities: Identities, operation: str, **params: object) -> Iterator[str]:
     kind = next(kind for kind in ("access_key", "group", "user") if kind in params)
     noun, name = kind.replace("_", " "), params[kind]
     try:

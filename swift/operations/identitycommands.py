@@ -14,7 +14,8 @@ from collections.abc import Iterable
 from swift.base.documents import JsonObject
 from swift.base.errors import ConfigError
 from swift.config.files import read_section
-from swift.operations.identities import Identities, LocalIdentities, import_tempauth
+from swift.middleware.swiftauth.local import LocalIdentities
+from swift.operations.identities import Identities, import_tempauth
 from swift.operations.oidclogin import log_in
 from swift.platform.regularfiles import read_through_links
 
@@ -26,6 +27,7 @@ _FILE_BYTES_MAX = 1 << 20
 
 
 def init(_identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    """Carry out ``swift-user init``."""
     password = secrets.token_urlsafe(18)
     groups = [".admin", ".reseller_admin"]
     found = _identities.call("CreateUser", user=args.user, password=password, groups=groups)
@@ -59,6 +61,7 @@ def _read_secret(noun: str) -> str:
 
 
 def add_user(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    """Carry out ``swift-user add``."""
     password = _new_password(args)
     rights = [".admin"] * args.owner + [".reseller_admin"] * args.operator
     found = identities.call(
@@ -74,6 +77,7 @@ def add_user(identities: Identities, args: argparse.Namespace) -> tuple[JsonObje
 
 
 def passwd(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    """Carry out ``swift-user passwd``."""
     if args.no_password:
         raise ConfigError("a password cannot be taken away; disable the user, or generate one and forget it")
     password = _new_password(args)
@@ -93,6 +97,7 @@ def _pages(identities: Identities, operation: str, kind: str, tenant: str) -> li
 
 
 def list_names(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    """Carry out ``swift-user list``."""
     if not args.tenant:
         found = identities.call("ListTenants")
         return found, found["tenants"]
@@ -101,6 +106,7 @@ def list_names(identities: Identities, args: argparse.Namespace) -> tuple[JsonOb
 
 
 def show_user(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    """Carry out ``swift-user show``."""
     found = identities.call("GetUser", user=args.user)
     return found, _fields(found)
 
@@ -124,27 +130,33 @@ def _time_text(seconds: float) -> str:
 
 
 def disable(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    """Carry out ``swift-user disable``."""
     return identities.call("UpdateUser", user=args.user, disabled=True), [f"{args.user} disabled"]
 
 
 def enable(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    """Carry out ``swift-user enable``."""
     return identities.call("UpdateUser", user=args.user, disabled=False), [f"{args.user} enabled"]
 
 
 def remove(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    """Carry out ``swift-user remove``."""
     return identities.call("DeleteUser", user=args.user), [f"{args.user} removed"]
 
 
 def logout(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    """Carry out ``swift-user logout``."""
     return identities.call("RevokeSessions", user=args.user), [f"tokens and sessions of {args.user} ended"]
 
 
 def import_users(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    """Carry out ``swift-user import``."""
     lines = list(import_tempauth(identities, read_section(args.file, args.section)))
     return {"done": lines}, lines
 
 
 def check_records(identities: Identities, _args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    """Carry out ``swift-user check``."""
     if not isinstance(identities, LocalIdentities):
         raise ConfigError("records are checked on a node, without --url")
     damaged = list(identities.damaged())
@@ -152,6 +164,7 @@ def check_records(identities: Identities, _args: argparse.Namespace) -> tuple[Js
 
 
 def login(_identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    """Carry out ``swift-user login``."""
     found = log_in(args.url, args.provider, opens_browser=not args.no_browser)
     lines = [f"export OS_AUTH_TOKEN={found['token']}", f"export OS_STORAGE_URL={found['storage_url']}"]
     return found, lines
@@ -183,6 +196,7 @@ def _parse_span(text: str | None) -> float | None:
 
 
 def key_create(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    """Carry out ``swift-user key create``."""
     key = identities.call(
         "CreateAccessKey",
         user=args.user,
@@ -199,6 +213,7 @@ def key_create(identities: Identities, args: argparse.Namespace) -> tuple[JsonOb
 
 
 def key_list(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    """Carry out ``swift-user key list``."""
     found = identities.call("ListAccessKeys", user=args.user)
     return found, map(_key_line, found["keys"])
 
@@ -217,14 +232,17 @@ def _key_line(key: JsonObject) -> str:
 
 
 def key_disable(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    """Carry out ``swift-user key disable``."""
     return identities.call("UpdateAccessKey", access_key=args.key, disabled=True), [f"{args.key} disabled"]
 
 
 def key_enable(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    """Carry out ``swift-user key enable``."""
     return identities.call("UpdateAccessKey", access_key=args.key, disabled=False), [f"{args.key} enabled"]
 
 
 def key_revoke(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    """Carry out ``swift-user key revoke``."""
     return identities.call("DeleteAccessKey", access_key=args.key), [f"{args.key} revoked"]
 
 
@@ -232,29 +250,35 @@ def key_revoke(identities: Identities, args: argparse.Namespace) -> tuple[JsonOb
 
 
 def group_add(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    """Carry out ``swift-user group add``."""
     found = identities.call("CreateGroup", group=args.group, plain=args.plain or None, note=args.note)
     return found, [f"{args.group} created"]
 
 
 def group_list(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    """Carry out ``swift-user group list``."""
     names = _pages(identities, "ListGroups", "groups", args.tenant)
     return {"tenant": args.tenant, "groups": names}, names
 
 
 def group_show(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    """Carry out ``swift-user group show``."""
     found = identities.call("GetGroup", group=args.group)
     return found, _fields(found)
 
 
 def group_remove(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    """Carry out ``swift-user group remove``."""
     return identities.call("DeleteGroup", group=args.group), [f"{args.group} removed"]
 
 
 def group_join(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    """Carry out ``swift-user group join``."""
     return _change_members(identities, args, "AddUserToGroup", "is in")
 
 
 def group_leave(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    """Carry out ``swift-user group leave``."""
     return _change_members(identities, args, "RemoveUserFromGroup", "is no more in")
 
 
@@ -282,6 +306,7 @@ def _read_file(path: str) -> str:
 
 
 def role_add(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    """Carry out ``swift-user role add``."""
     found = identities.call(
         "CreateRole",
         role=args.role,
@@ -295,16 +320,19 @@ def role_add(identities: Identities, args: argparse.Namespace) -> tuple[JsonObje
 
 
 def role_list(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    """Carry out ``swift-user role list``."""
     names = _pages(identities, "ListRoles", "roles", args.tenant)
     return {"tenant": args.tenant, "roles": names}, names
 
 
 def role_show(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    """Carry out ``swift-user role show``."""
     found = identities.call("GetRole", role=args.role)
     return found, _fields(found)
 
 
 def role_set(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    """Carry out ``swift-user role set``."""
     if args.enable and args.disable:
         raise ConfigError("--enable and --disable exclude each other")
     found = identities.call(
@@ -318,10 +346,12 @@ def role_set(identities: Identities, args: argparse.Namespace) -> tuple[JsonObje
 
 
 def role_remove(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    """Carry out ``swift-user role remove``."""
     return identities.call("DeleteRole", role=args.role), [f"{args.role} removed"]
 
 
 def role_logout(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    """Carry out ``swift-user role logout``."""
     return identities.call("RevokeSessions", role=args.role), [f"sessions of {args.role} ended"]
 
 
@@ -329,17 +359,20 @@ def role_logout(identities: Identities, args: argparse.Namespace) -> tuple[JsonO
 
 
 def policy_add(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    """Carry out ``swift-user policy add``."""
     document = _read_file(args.file)
     found = identities.call("CreatePolicy", policy=args.policy, document=document, note=args.note)
     return found, [f"{args.policy} created"]
 
 
 def policy_set(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    """Carry out ``swift-user policy set``."""
     found = identities.call("UpdatePolicy", policy=args.policy, document=_read_file(args.file))
     return found, [f"{args.policy} replaced"]
 
 
 def policy_list(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    """Carry out ``swift-user policy list``."""
     names = _pages(identities, "ListPolicies", "policies", args.tenant)
     predefined = identities.call("ListPolicies", tenant=args.tenant)["predefined"]
     lines = [*names, *(f"{name}   (predefined)" for name in predefined)]
@@ -347,11 +380,13 @@ def policy_list(identities: Identities, args: argparse.Namespace) -> tuple[JsonO
 
 
 def policy_show(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    """Carry out ``swift-user policy show``."""
     found = identities.call("GetPolicy", policy=args.policy)
     return found, [json.dumps(json.loads(found["document"]), indent=2)]
 
 
 def policy_remove(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    """Carry out ``swift-user policy remove``."""
     return identities.call("DeletePolicy", policy=args.policy), [f"{args.policy} removed"]
 
 
@@ -360,18 +395,21 @@ def _holder(args: argparse.Namespace) -> dict[str, str]:
 
 
 def policy_attach(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    """Carry out ``swift-user policy attach``."""
     holder = _holder(args)
     found = identities.call("AttachPolicy", policy=args.name, **holder)
     return found, [f"{args.name} attached to {next(iter(holder.values()))}"]
 
 
 def policy_detach(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    """Carry out ``swift-user policy detach``."""
     holder = _holder(args)
     found = identities.call("DetachPolicy", policy=args.name, **holder)
     return found, [f"{args.name} detached from {next(iter(holder.values()))}"]
 
 
 def policy_check(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    """Carry out ``swift-user policy check``."""
     found = identities.call(
         "CheckPolicy", action=args.action, resource=args.resource, values=args.value, **_holder(args)
     )
@@ -386,6 +424,7 @@ def policy_check(identities: Identities, args: argparse.Namespace) -> tuple[Json
 
 
 def provider_set(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    """Carry out ``swift-user provider set``."""
     secret = _read_secret("client secret") if args.secret else ""
     found = identities.call(
         "PutProvider", provider=args.name, settings=_read_file(args.file), client_secret=secret
@@ -394,14 +433,17 @@ def provider_set(identities: Identities, args: argparse.Namespace) -> tuple[Json
 
 
 def provider_list(identities: Identities, _args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    """Carry out ``swift-user provider list``."""
     found = identities.call("ListProviders")
     return found, found["providers"]
 
 
 def provider_show(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    """Carry out ``swift-user provider show``."""
     found = identities.call("GetProvider", provider=args.name)
     return found, _fields(found)
 
 
 def provider_remove(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+    """Carry out ``swift-user provider remove``."""
     return identities.call("DeleteProvider", provider=args.name), [f"provider {args.name} removed"]

@@ -12,6 +12,7 @@ from swift.http import environkeys
 from swift.http.body import BodyTimeout, InMemoryBody
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
+from swift.identity.clusterkeys import create_key_file
 from swift.middleware.filter import Filter
 from test.support.checks import every
 
@@ -39,6 +40,7 @@ def swift_dir(tmp_path_factory):
     """The configuration of a cluster."""
     folder = tmp_path_factory.mktemp("etc")
     (folder / "swift.conf").write_text("[swift-hash]\nswift_hash_path_suffix = s\n")
+    create_key_file(str(folder / "swiftauth.key"))
     return str(folder)
 
 

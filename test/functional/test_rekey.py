@@ -300,7 +300,9 @@ def test_a_run_that_is_killed_under_writing_clients_goes_on_and_loses_nothing(tm
 @pytest.mark.long
 def test_a_copy_that_missed_the_new_secret_is_found_until_it_is_replicated(tmp_path):
     options = f"\n{SECTION}encryption_root_secret = {OLD}\n"
-    cluster = LiveCluster(tmp_path / "data", nodes=3, places=PLACES, options=options)
+    # Only the passes of the test replicate.
+    rest_s = LiveCluster.AT_REST_S
+    cluster = LiveCluster(tmp_path / "data", nodes=3, rest_s=rest_s, places=PLACES, options=options)
     try:
         cluster.start()
         cluster.request("PUT", "c")

@@ -13,6 +13,7 @@ from test.support.s3_fixtures import S3Cluster
 
 #: An owner of the account as groups have it, and a user that is none.
 OWNER, USER = ("test:tester", "AUTH_test", ".admin"), ("test:tester3",)
+MANIFEST = json.dumps([{"path": "/there/target"}]).encode()
 HERE = {"Action": "s3:*", "Resource": ["arn:aws:s3:::here", "arn:aws:s3:::here/*"]}
 THERE = {"Action": "s3:GetObject", "Resource": "arn:aws:s3:::there/*"}
 
@@ -27,8 +28,7 @@ class Pipeline:
         self.rights = None
         self.as_owner("PUT", "there/target", body=b"data")
         self.as_owner("PUT", "here/link", {"x-symlink-target": "there/target"})
-        manifest = json.dumps([{"path": "/there/target"}]).encode()
-        self.as_owner("PUT", "here/large", body=manifest, query="multipart-manifest=put")
+        self.as_owner("PUT", "here/large", body=MANIFEST, query="multipart-manifest=put")
 
     def as_owner(self, method, path, headers=None, **content):
         self.s3.auth.rights = {}
@@ -78,3 +78,19 @@ def test_the_networks_of_a_key_are_those_of_its_client(pipeline, path):
     pipeline.may(OWNER, is_owner=True, boundaries=(limits,))
     assert pipeline.read(OWNER, path) == (200, b"data")
     assert pipeline.read(OWNER, path, address="11.1.2.3")[0] == 403
+
+
+@pytest.mark.parametrize("query", ["multipart-manifest=delete", "multipart-manifest=delete&async=on"])
+def test_segments_are_deleted_by_those_who_may_delete_them(pipeline, query):
+    read, delete = {**HERE, "Action": "s3:GetObject"}, {**HERE, "Action": "s3:DeleteObject"}
+    every = {"Action": "s3:*", "Resource": "arn:aws:s3:::there/*"}
+    # Other names in the container of the segments are no help.
+    other = {"Effect": "Deny", "Action": "s3:DeleteObject", "Resource": "arn:aws:s3:::there/target"}
+    pipeline.may(USER, read, delete, every, other)
+    response = pipeline.send(USER, "DELETE", "here/large", query=query)
+    assert response.status == 403 or b"403 Forbidden" in response.read_body()
+    assert pipeline.s3.sim("HEAD", "/AUTH_test/there/target").status == 200
+    pipeline.may(USER, HERE, every)
+    pipeline.as_owner("PUT", "here/large", body=MANIFEST, query="multipart-manifest=put")
+    pipeline.may(USER, HERE, every)
+    assert pipeline.send(USER, "DELETE", "here/large", query=query).status in (200, 204)

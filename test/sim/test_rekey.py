@@ -127,6 +127,19 @@ def test_metadata_alone_is_rewritten_without_the_body(cluster, sim, path):
     assert (response.body, response.headers["x-object-meta-a"]) == (BODY, "2")
 
 
+def test_the_rate_is_waited_for_before_the_body_is_requested(cluster, sim, path):
+    store(sim, path)
+    calls = []
+
+    def consume(size):
+        calls.append((size, list(cluster.sent)))
+
+    rewriter = Rewriter(cluster, "-", consume)
+    for _ in range(2):
+        rewriter.rewrite(EntityPath(*path[1:].split("/")), 0)
+    assert calls == [(len(BODY), ["HEAD"])]
+
+
 @pytest.mark.parametrize("moment", ["GET", "PUT"])
 def test_a_write_by_a_client_at_the_same_time_wins(cluster, sim, path, moment):
     store(sim, path)
@@ -210,6 +223,7 @@ def test_a_locked_object_gets_the_new_secret_and_stays_locked(locked, sim, path)
 @pytest.mark.parametrize(
     ("lock", "body"),
     [(str(LOCK), b"other"), (str(LOCK._replace(until_s=LOCK.until_s - 1)), None), (None, None)],
+    ids=["another body", "a shorter lock", "no lock"],
 )
 def test_the_permission_lets_nothing_else_replace_a_locked_object(locked, sim, path, lock, body):
     data = as_stored(sim, "GET", path).body if body is None else body

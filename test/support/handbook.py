@@ -29,7 +29,14 @@ NEW_NODE = "10.0.0.4"
 #: Blocks that run on every node, at once or one node after the other.
 AT_ONCE, ONE_BY_ONE = "every node", "each node in turn"
 #: Pages that run on one host, and pages that run on clusters of three: each list in this order.
-ONE_HOST = ("tutorial/first-hour.md", "howto/install.md", "howto/plan.md", "howto/rings.md", "howto/oidc.md")
+ONE_HOST = (
+    "tutorial/first-hour.md",
+    "howto/install.md",
+    "howto/plan.md",
+    "howto/rings.md",
+    "howto/oidc.md",
+    "howto/users.md",
+)
 DISKS = ("add-disk.md", "replace-disk.md", "nodes.md", "disasters.md", "operating.md")
 GROWTH = ("policies.md", "part-power.md", "sharding.md", "packed.md")
 SERVICE = ("limits.md", "monitoring.md", "usage.md", "backup.md")

@@ -1,4 +1,4 @@
-"""What all changes of identities share: records that must be there, pages of names, and limits."""
+"""The base of all changes of identities: records that must be there, pages of names, and limits."""
 
 from __future__ import annotations
 
@@ -118,6 +118,7 @@ class Admin:
 
 
 def unique(items: Iterable[str], most: int, field: str) -> tuple[str, ...]:
+    """Return items once each, in order; raise ``InvalidIdentity`` if they are too many."""
     found = tuple(dict.fromkeys(items))
     if len(found) > most:
         raise InvalidIdentity(field, f"must be {most} at most")
@@ -125,6 +126,7 @@ def unique(items: Iterable[str], most: int, field: str) -> tuple[str, ...]:
 
 
 def validate_note(note: str) -> str:
+    """Return a note; raise ``InvalidIdentity``."""
     if len(note) > NOTE_MAX or not note.isprintable():
         raise InvalidIdentity("note", f"must have at most {NOTE_MAX} printable characters")
     return note

@@ -54,6 +54,7 @@ class GroupAdmin(Admin):
 
 
 def describe_group(group: Group) -> JsonObject:
+    """Return a group as operations report it."""
     name = QualifiedName(group.name)
     return {
         "group": group.name,

@@ -146,6 +146,7 @@ def _validate_network(text: str) -> str:
 
 
 def describe_key(key: AccessKey) -> JsonObject:
+    """Return an access key as operations report it, without its secret."""
     return {
         "access_key": key.name,
         "user": key.user,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Protocol, TypeVar
 
 from swift.base.documents import JsonObject
 from swift.identity.admin.base import (
@@ -30,7 +29,6 @@ from swift.identity.records import (
     INLINE_MAX,
     POLICIES_MAX,
     Group,
-    Record,
     Role,
     StoredPolicy,
     User,
@@ -38,7 +36,13 @@ from swift.identity.records import (
 
 #: Records with policies.
 HolderT = TypeVar("HolderT", User, Group, Role)
-_HOLDERS: dict[str, type[Record]] = {"user": User, "group": Group, "role": Role}
+
+
+class _HolderChange(Protocol):
+    """Returns what becomes of a holder of policies."""
+
+    def __call__(self, old: HolderT, /) -> HolderT:
+        """Return the changed record."""
 
 
 class PolicyAdmin(Admin):
@@ -77,7 +81,7 @@ class PolicyAdmin(Admin):
         )
 
     def delete_policy(self, *, policy: str) -> JsonObject:
-        """Delete a policy; whoever has it loses its rights and its denials."""
+        """Delete a policy; its rights and its denials end for all that have it."""
         self._require(StoredPolicy, policy, "policy")
         self._delete(StoredPolicy, policy)
         return {}
@@ -132,9 +136,12 @@ class PolicyAdmin(Admin):
 
         return self._change_holder(kind, holder, change)
 
-    def _change_holder(self, kind: str, name: str, change: Callable[[Any], Any]) -> JsonObject:
-        record = self._update(_HOLDERS[kind], name, kind, change)
-        return _DESCRIBE[kind](record)
+    def _change_holder(self, kind: str, name: str, change: _HolderChange) -> JsonObject:
+        if kind == "user":
+            return describe_user(self._update(User, name, kind, change))
+        if kind == "group":
+            return describe_group(self._update(Group, name, kind, change))
+        return describe_role(self._update(Role, name, kind, change))
 
 
 def _validate_policy(document: str) -> str:
@@ -164,10 +171,3 @@ def _describe_policy(policy: StoredPolicy) -> JsonObject:
         "changed": policy.changed,
         "note": policy.note,
     }
-
-
-_DESCRIBE: Mapping[str, Callable[[Any], JsonObject]] = {
-    "user": describe_user,
-    "group": describe_group,
-    "role": describe_role,
-}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from swift.base.documents import JsonObject
 from swift.base.errors import InvalidValue
@@ -38,7 +37,7 @@ class ProviderAdmin(Admin):
         try:
             self._store.replace(record, found.etag)
         except Conflict:
-            raise InvalidIdentity("provider", "was changed by somebody else meanwhile; try again")
+            raise InvalidIdentity("provider", "was changed by another client meanwhile; try again")
         finally:
             self._cache.forget(OidcProvider, provider)
         return _describe_provider(record)
@@ -65,7 +64,7 @@ def parse_provider(record: OidcProvider, keys: ClusterKeys) -> Provider:
     """Return the provider of a record; raise ``DamagedRecord``."""
     try:
         secret = keys.open(record.client_secret, f"provider {record.name}") if record.client_secret else ""
-        tree: dict[str, Any] = json.loads(record.settings)
+        tree: JsonObject = json.loads(record.settings)
         return Provider.from_document({**tree, "name": record.name, "client_secret": secret})
     except (InvalidValue, Unreadable, ValueError, TypeError) as error:
         raise DamagedRecord(f"providers/{record.name}: {error}")

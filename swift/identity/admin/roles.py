@@ -128,6 +128,7 @@ def _validate_role_groups(groups: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def describe_role(role: Role) -> JsonObject:
+    """Return a role as operations report it."""
     name = QualifiedName(role.name)
     return {
         "role": role.name,

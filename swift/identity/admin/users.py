@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Protocol, TypeVar
 
 from swift.base.documents import JsonObject
 from swift.identity.admin.base import (
@@ -36,6 +35,13 @@ from swift.identity.records import (
 #: Holders of tokens and sessions.
 SessionsT = TypeVar("SessionsT", User, Role)
 _REVOKED_MAX = 5000
+
+
+class _SessionsChange(Protocol):
+    """Returns what becomes of a holder of sessions."""
+
+    def __call__(self, old: SessionsT, /) -> SessionsT:
+        """Return the changed record."""
 
 
 class UserAdmin(Admin):
@@ -116,7 +122,11 @@ class UserAdmin(Admin):
     def revoke_sessions(self, *, user: str = "", role: str = "") -> JsonObject:
         """End all tokens and sessions of a user or role."""
         now = self._now()
-        self._change_sessions(user, role, lambda holder: replace(holder, valid_from=now))
+
+        def change(old: SessionsT) -> SessionsT:
+            return replace(old, valid_from=now)
+
+        self._change_sessions(user, role, change)
         return {}
 
     def revoke_token(self, *, token_id: str, ends: float, user: str = "", role: str = "") -> JsonObject:
@@ -133,7 +143,7 @@ class UserAdmin(Admin):
         self._change_sessions(user, role, change)
         return {}
 
-    def _change_sessions(self, user: str, role: str, change: Callable[[Any], Any]) -> None:
+    def _change_sessions(self, user: str, role: str, change: _SessionsChange) -> None:
         if bool(user) == bool(role):
             raise InvalidIdentity("user", "one of user and role must be given")
         if user:
@@ -202,6 +212,7 @@ class UserAdmin(Admin):
 
 
 def describe_user(user: User) -> JsonObject:
+    """Return a user as operations report it, without its password."""
     return {
         "user": user.name,
         "arn": user_arn(user.qualified.tenant, user.qualified.name),

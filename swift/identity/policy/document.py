@@ -114,7 +114,7 @@ class IdentityPolicy(Policy):
 
 
 class TrustPolicy(Policy):
-    """The policy of a role that names who may assume it."""
+    """The policy of a role that names the principals that may assume it."""
 
 
 # --- kinds --------------------------------------------------------------------------------------------

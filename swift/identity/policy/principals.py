@@ -107,7 +107,7 @@ class Principals:
     def spares(self, principal: Principal, *, allows: bool) -> bool:
         """Return True if the statement leaves out the caller, as its ``NotPrincipal``.
 
-        Of the readings of AWS's text this is the one that permits less. An Allow leaves out who is named in
+        Of the readings of AWS's text this is the one that permits less. An Allow leaves out a caller named in
         any way. A Deny leaves out a caller with rights of its own if its account is named too, and a session
         if its role is named too.
         """
@@ -132,7 +132,7 @@ class Principals:
         )
 
 
-#: The principals of documents that name none: whoever has the policy.
+#: The principals of documents that name none: the holders of the policy.
 EVERY_HOLDER = Principals(includes_all=True)
 
 

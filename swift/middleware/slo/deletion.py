@@ -243,12 +243,10 @@ class ManifestDeletion:
             raise HTTPError(400, f"All segments must be in one container. Found segments in {named}")
         if any(part.is_manifest for part in parts):
             raise HTTPError(400, "No segments may be large objects.")
-        probes = list(dict.fromkeys((path, *targets)))
-        if environkeys.IDENTITY not in request.env:
-            # ACLs are those of containers.
-            probes = [parent._replace(obj="x") for parent in dict.fromkeys(p.parent for p in probes)]
-        for probe in probes:
-            self._authorize_deletion(request, probe)
+        # ACLs are of containers, policies of names.
+        has_policies = environkeys.IDENTITY in request.env
+        for each in dict.fromkeys(one if has_policies else one.parent for one in (path, *targets)):
+            self._authorize_deletion(request, each)
         request.set_query(version_query(request))
         if not request.env.get(environkeys.SLO_MANIFEST_FIRST):
             if targets:
@@ -263,9 +261,9 @@ class ManifestDeletion:
         return response
 
     def _authorize_deletion(self, request: Request, path: EntityPath) -> None:
-        """Raise ``HTTPError`` when the caller may not delete an object."""
+        """Raise ``HTTPError`` when the caller may not delete an object, or those of a container."""
         info = reachable_container_info(request, self._forward, path.account, str(path.container))
-        probe = make_subrequest(request, "DELETE", f"/v1{path.quoted}")
+        probe = make_subrequest(request, "DELETE", f"/v1{path._replace(obj=path.obj or 'x').quoted}")
         probe.headers.update({n: v for n, v in request.headers.items() if n in ("x-auth-token", "referer")})
         require_access(probe, info.write_acl)
 

@@ -14,6 +14,7 @@ from urllib.parse import quote
 from swift.base.clock import SystemClock
 from swift.base.documents import JsonObject
 from swift.base.entity import Entity, EntityPath
+from swift.base.errors import ConfigError
 from swift.cluster.outbound import Outbound, StorageEndpoints
 from swift.cluster.rings import Rings
 from swift.compose import Services
@@ -33,6 +34,7 @@ from swift.identity.bucketrules import DamagedPolicy, ReadPolicy, read_bucket_po
 from swift.identity.clusterkeys import read_key_file
 from swift.identity.directory import Caller
 from swift.identity.names import InvalidIdentity
+from swift.identity.oidc.login import PREFIX as OIDC_PREFIX
 from swift.identity.oidc.verifier import TokenVerifiers
 from swift.identity.operations import Forbidden
 from swift.identity.passwords import TooManyLogins
@@ -123,6 +125,9 @@ class Swiftauth(GroupAuthorization):
             self._log.error(f"a request is refused: {error}", txid=request.env.get(environkeys.TRANS_ID))
             self._count(_FORBIDDEN)
             return error_response(403)
+        except ConfigError as error:
+            # A package that only this request needs is missing.
+            return self._unavailable_response(request, str(error))
 
     def _identify(self, request: Request) -> Response:
         details = request.env.get(environkeys.S3_AUTH_DETAILS)
@@ -130,6 +135,8 @@ class Swiftauth(GroupAuthorization):
             return self._identify_s3(request, details)
         if is_query_request(request):
             return self._query_api.serve(request, None, "")
+        if request.raw_path.startswith(f"{OIDC_PREFIX}/"):
+            return self._people.serve(request, self.token_response)
         if request.lossy_path.startswith(self._auth_path):
             return self._serve_auth_path(request)
         token = request.headers.get("x-auth-token") or request.headers.get("x-storage-token")
@@ -310,8 +317,6 @@ class Swiftauth(GroupAuthorization):
 
     def _serve_auth_path(self, request: Request) -> Response:
         path = request.lossy_path[len(self._auth_path) :]
-        if path.startswith("oidc/"):
-            return self._people.serve(request, self.token_response)
         if path == "identity":
             return self._serve_operation(request)
         if path == "token":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from swift.base.documents import JsonObject
@@ -42,12 +42,12 @@ class _Call:
         self.query = query
         self._call = call
 
-    def operation(self, operation: str, **params: Any) -> JsonObject:
+    def operation(self, operation: str, **params: object) -> JsonObject:
         """Call an operation as the caller."""
         given = {key: value for key, value in params.items() if value is not None}
         return self._call(operation, given, self.query.caller, self.query.context())
 
-    def detail(self, operation: str, **params: Any) -> JsonObject:
+    def detail(self, operation: str, **params: object) -> JsonObject:
         """Return more about what an operation has listed to the caller."""
         return self._call(operation, params, None, self.query.context())
 

@@ -82,10 +82,14 @@ def _lead_back(response: Response, result: LoginResult) -> Response:
     token, url = response.headers["x-auth-token"], response.headers["x-storage-url"]
     parts = urlsplit(result.return_to)
     if parts.scheme:
-        # A command waits there; the token is in the query of a request that leaves the machine never.
+        # Any page may have begun the log-in, and any program may listen at the port: people decide.
         query = f"token={quote(token, safe='')}&storage_url={quote(url, safe='')}"
-        location = f"{result.return_to}{'&' if parts.query else '?'}{query}"
-        return Response(303, {**_PAGE_HEADERS, **result.headers, "location": location})
+        target = f"{result.return_to}{'&' if parts.query else '?'}{query}"
+        page = (
+            f"<html><h1>Pass the log-in on?</h1><p>A command on this computer, at port {parts.port}, waits "
+            f'for it. Go on only if you have started it: <a href="{escape(target)}">go on</a></p></html>'
+        )
+        return Response(200, {**_PAGE_HEADERS, **result.headers}, page.encode("utf-8", "replace"))
     lines = json.dumps({"X-Auth-Token": token, "X-Storage-Url": url}, indent=1)
     page = f"<html><h1>You have logged in</h1><pre>{escape(lines)}</pre></html>"
     return Response(200, {**_PAGE_HEADERS, **result.headers}, page.encode("utf-8", "replace"))

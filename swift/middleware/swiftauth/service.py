@@ -1,4 +1,4 @@
-"""What the filter's parts share: the directory of callers, log-ins, operations and providers."""
+"""Parts of the filter that others share: the directory of callers, log-ins, operations and providers."""
 
 from __future__ import annotations
 

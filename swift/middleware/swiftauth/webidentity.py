@@ -16,7 +16,7 @@ from swift.identity.policy.conditions import normalize_key
 from swift.identity.records import DamagedRecord, OidcProvider
 from swift.identity.store import RecordCache
 
-#: How long the names of the providers are known.
+#: Seconds for which the names of the providers are known.
 _NAMES_S = 30.0
 
 

@@ -44,7 +44,7 @@ class Rewriter:
     """Gives objects of a root secret the active one."""
 
     def __init__(self, cluster: RawCluster, old: str, consume: Callable[[int], None] = lambda _bytes: None):
-        """``consume`` is called with the bytes of each body; it may wait."""
+        """``consume`` is called with the bytes of each body before it is read; it may wait."""
         self._cluster = cluster
         self._old = old
         self._consume = consume
@@ -62,6 +62,8 @@ class Rewriter:
         uses_old = self._old in metadata_secrets(found)
         outcome = Outcome.KEPT
         if self._old in data_secrets(found) or (uses_old and not has_post):
+            # No node holds a response open during the wait.
+            self._consume(int(found.get("content-length", "0")))
             outcome = self._store_again(path, listed_bytes)
         if uses_old and has_post and outcome in (Outcome.KEPT, Outcome.REWRITTEN):
             outcome = self._post_again(path, found)
@@ -78,7 +80,6 @@ class Rewriter:
             if is_true(headers.get("x-static-large-object")):
                 size = headers.get(fields.SYSMETA_SLO_SIZE, listed_bytes)
                 headers["content-type"] = f"{headers.get('content-type', '')};swift_bytes={size}"
-            self._consume(int(source.headers.get("content-length", "0")))
             with as_request_body(source) as body:
                 accept = (2, 403, 404, 409)
                 with self._cluster.writer.request(

@@ -1,0 +1,58 @@
+"""Operations on a node itself, through the pipeline of an ``internal-client.conf``, with all rights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Unpack
+
+from swift.base.calls import T, Ts
+from swift.base.documents import JsonObject
+from swift.compose import internal_pipeline
+from swift.identity.clusterkeys import read_key_file
+from swift.identity.directory import Directory
+from swift.identity.operations import EMPTY_CONTEXT, IdentityOperations
+from swift.identity.passwords import Passwords
+from swift.identity.records import AccessKey, DamagedRecord, Group, OidcProvider, Role, StoredPolicy, User
+from swift.identity.store import RecordCache, RecordStore, identity_client
+
+PREFIX = "AUTH_"
+
+
+class LocalIdentities:
+    """Operations on this node, through the pipeline of an ``internal-client.conf``, with all rights."""
+
+    def __init__(self, conf_path: str, key_file: str, *, prefix: str = PREFIX):
+        keys = read_key_file(key_file)
+        client = identity_client(internal_pipeline(conf_path))
+        self.store = RecordStore(client)
+        cache = RecordCache(self.store, stale_s=1.0, outage_s=1.0)
+        directory = Directory(cache, keys, prefix=prefix)
+        self._operations = IdentityOperations(
+            cache, keys, Passwords(_call), directory=directory, client=client, prefix=prefix
+        )
+
+    def call(self, operation: str, **params: object) -> JsonObject:
+        """Return the result of an operation."""
+        return self._operations.call(operation, given_params(params), None, EMPTY_CONTEXT)
+
+    def damaged(self) -> Iterator[str]:
+        """Yield a sentence for each record that cannot be read."""
+        for kind in (User, Group, Role, StoredPolicy, AccessKey, OidcProvider):
+            for name in self.store.names(kind):
+                try:
+                    self.store.read(kind, name)
+                except DamagedRecord as error:
+                    yield str(error)
+
+
+def _call(function: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
+    return function(*args)
+
+
+def given_params(params: JsonObject) -> JsonObject:
+    """Return the parameters that are given, as JSON has them."""
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in params.items()
+        if value is not None
+    }

@@ -1,0 +1,114 @@
+"""Operations on identities: what they need, what they leave, and what two of them at once do."""
+
+import pytest
+
+from swift.identity.admin.base import IdentityExists, InUse, NoSuchIdentity
+from swift.identity.names import InvalidIdentity
+from swift.identity.operations import EMPTY_CONTEXT, OPERATIONS
+from swift.identity.records import User
+from test.support.identities import make_identities
+
+DOCUMENT = (
+    '{"Statement":{"Sid":"Get","Effect":"Allow","Action":"s3:GetObject","Resource":"arn:aws:s3:::c/*"}}'
+)
+
+
+@pytest.fixture
+def world():
+    return make_identities()
+
+
+def call(world, operation, **params):
+    return world.operations.call(operation, params, None, EMPTY_CONTEXT)
+
+
+def test_what_refers_to_others_needs_them(world):
+    for operation, params, error in (
+        ("CreateUser", {"user": "t:u", "groups": ["none"]}, NoSuchIdentity),
+        ("CreateUser", {"user": "t:u", "policies": ["none"]}, NoSuchIdentity),
+        ("CreateAccessKey", {"user": "t:u"}, NoSuchIdentity),
+        ("AttachPolicy", {"policy": "readonly", "user": "t:u"}, NoSuchIdentity),
+        ("AttachPolicy", {"policy": "readonly", "user": "t:u", "group": "t:g"}, InvalidIdentity),
+        ("AttachPolicy", {"policy": "readonly"}, InvalidIdentity),
+        ("CreatePolicy", {"policy": "t:readonly", "document": DOCUMENT}, InvalidIdentity),
+        ("CreatePolicy", {"policy": "t:p", "document": "{"}, InvalidIdentity),
+        ("CreateRole", {"role": "t:r", "trust": DOCUMENT}, InvalidIdentity),
+        ("CreateRole", {"role": "t:r", "trust": "{}", "groups": ["staff"]}, InvalidIdentity),
+        ("DeleteUser", {"user": "t:u"}, NoSuchIdentity),
+        ("RevokeSessions", {}, InvalidIdentity),
+    ):
+        with pytest.raises(error):
+            call(world, operation, **params)
+    assert not any(kind == "users" and objects for (_a, kind), objects in world.pipeline.containers.items())
+
+
+def test_a_group_with_members_stays(world):
+    call(world, "CreateGroup", group="t:g")
+    call(world, "CreateUser", user="t:u", groups=["g"])
+    assert call(world, "GetGroup", group="t:g")["members"] == ["t:u"]
+    with pytest.raises(InUse):
+        call(world, "DeleteGroup", group="t:g")
+    call(world, "RemoveUserFromGroup", user="t:u", group="g")
+    call(world, "DeleteGroup", group="t:g")
+    with pytest.raises(NoSuchIdentity):
+        call(world, "RemoveUserFromGroup", user="t:u", group="g")
+
+
+def test_two_changes_at_once_are_both_there(world):
+    call(world, "CreateUser", user="t:u")
+    call(world, "CreateGroup", group="t:one")
+    call(world, "CreateGroup", group="t:two")
+    pending = [{"user": "t:u", "group": "two"}]
+
+    def interfere(request):
+        is_change = request.method == "PUT" and request.raw_path.endswith("/users/t%3Au")
+        if is_change and pending:
+            call(world, "AddUserToGroup", **pending.pop())
+
+    world.pipeline.before = interfere
+    call(world, "AddUserToGroup", user="t:u", group="one")
+    assert set(world.store.read(User, "t:u").record.groups) == {"one", "two"}
+
+
+def test_a_name_is_given_once(world):
+    call(world, "CreateUser", user="t:u")
+    call(world, "CreateAccessKey", user="t:u", access_key="MYKEY", secret_key="long-enough")
+    call(world, "CreateUser", user="t:v")
+    with pytest.raises(IdentityExists):
+        call(world, "CreateUser", user="t:u")
+    with pytest.raises(IdentityExists):
+        call(world, "CreateAccessKey", user="t:v", access_key="MYKEY", secret_key="long-enough")
+    assert call(world, "GetUser", user="t:v")["keys"] == []
+
+
+def test_pages_of_names(world):
+    for number in range(5):
+        call(world, "CreateUser", user=f"t:u{number}")
+    call(world, "CreateUser", user="tt:other")
+    first = call(world, "ListUsers", tenant="t", limit=3)
+    assert (first["users"], first["more"]) == (["u0", "u1", "u2"], True)
+    rest = call(world, "ListUsers", tenant="t", marker="u2", limit=3)
+    assert (rest["users"], rest["more"]) == (["u3", "u4"], False)
+    assert call(world, "ListTenants")["tenants"] == ["t", "tt"]
+
+
+def test_a_check_names_the_statement(world):
+    call(world, "CreatePolicy", policy="t:p", document=DOCUMENT)
+    call(world, "CreateUser", user="t:u", policies=["p"])
+    found = call(world, "CheckPolicy", user="t:u", action="s3:GetObject", resource="c/o")
+    assert (found["allowed"], found["reasons"]) == (True, ["s3:GetObject: allow by p Get"])
+    found = call(world, "CheckPolicy", user="t:u", action="s3:GetObject", resource="AUTH_x:c/o")
+    assert (found["verdict"], found["allowed"]) == ("silent", False)
+    for params in (
+        {"action": "s3:Nothing", "resource": "c"},
+        {"action": "s3:GetObject", "resource": "c", "role": "t:r"},
+        {"action": "s3:GetObject", "resource": "c", "values": ["x"]},
+    ):
+        with pytest.raises(InvalidIdentity):
+            call(world, "CheckPolicy", user="t:u", **params)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_no_operation_takes_what_it_does_not_know(world, operation):
+    with pytest.raises(InvalidIdentity, match="there is no such parameter"):
+        call(world, operation, unknown="x")
