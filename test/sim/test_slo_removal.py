@@ -6,6 +6,7 @@ import re
 import pytest
 
 from swift import green
+from swift.http import environkeys
 from test.support.filters import PIECES, WHOLE
 from test.support.sim import node_port
 
@@ -20,6 +21,13 @@ def test_segments_are_deleted_with_the_rights_of_the_caller(slo, sim):
 
 def test_queueing_for_the_expirer_needs_the_right_to_delete(slo, sim):
     slo.denied.add(("DELETE", "/a/s/x"))
+    assert slo("DELETE", "/a/c/m?multipart-manifest=delete&async=on").status == 403
+    assert slo("GET", "/a/c/m").body == WHOLE
+
+
+def test_queueing_asks_about_each_segment_if_policies_may_tell_them_apart(slo):
+    slo.environ[environkeys.IDENTITY] = None
+    slo.denied.add(("DELETE", "/a/s/two"))
     assert slo("DELETE", "/a/c/m?multipart-manifest=delete&async=on").status == 403
     assert slo("GET", "/a/c/m").body == WHOLE
 

@@ -186,6 +186,8 @@ class FilterFixture:
     def __init__(self, sim, filter_):
         self.sim, self.filter = sim, filter_
         self.denied = set()
+        #: More of the environment of requests.
+        self.environ = {}
 
     def open(self, method, path, headers=None, body=b""):
         """Return the response with its body unread."""
@@ -194,6 +196,7 @@ class FilterFixture:
         if method in ("PUT", "POST"):
             sent.setdefault("content-length", str(len(body) if isinstance(body, bytes) else body.length))
         env = {"swift.cache": self.sim.cache, "swift_owner": True, "swift.authorize": self.authorise}
+        env |= self.environ
         try:
             return self.filter.handle(Request(method, f"/v1{target}", sent, body, query=query, env=env))
         except HTTPError as error:

@@ -92,7 +92,8 @@ class MemoryPipeline:
             del objects[name]
             return Response(204)
         body = found[0] if request.method == "GET" else b""
-        return Response(200, {"etag": etag, "content-type": found[1].get("content-type", "")}, body)
+        kept = {k: v for k, v in found[1].items() if k.startswith("x-object-transient-")}
+        return Response(200, {"etag": etag, "content-type": found[1].get("content-type", ""), **kept}, body)
 
     def document(self, kind, name):
         """Return the parsed document of a record."""

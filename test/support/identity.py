@@ -7,7 +7,8 @@ from swift.http.response import error_response
 from swift.identity.policy.document import parse_identity_policy
 from swift.identity.policy.evaluate import PolicyVerdict
 from swift.identity.policy.principals import user_principal
-from swift.identity.policy.swiftrequests import SwiftContext, level_of, resource_of, swift_access
+from swift.identity.policy.resources import resource_of
+from swift.identity.policy.swiftrequests import SwiftContext, level_of, swift_access
 from swift.identity.rights import AccessRequest, NamedPolicy, Rights
 from swift.middleware.tempauth.filter import Tempauth
 

@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from swift.base.digits import is_digits
-from swift.base.entity import RESERVED, EntityPath
+from swift.base.entity import EntityPath
+from swift.http import fields
 from swift.http.headers import utf8_value
 from swift.http.request import Request
 from swift.identity.policy.requestvalues import request_value
@@ -65,6 +67,10 @@ _ACCOUNT, _CONTAINER, _OBJECT = PathLevel
 _READ, _WRITE = ("GET", "HEAD"), ("PUT", "POST")
 #: Actions that decide if the proxy shows owner headers, and if it takes those that no row names.
 GET_OWNER_HEADERS, PUT_OWNER_HEADERS = "swift:GetOwnerHeaders", "swift:PutOwnerHeaders"
+#: The action by which an object loses its tags.
+DELETE_TAGS = "s3:DeleteObjectTagging"
+#: Headers that name the container of previous versions, and the action that they need in both containers.
+ARCHIVE_HEADERS, ARCHIVE_ACTION = ("x-versions-location", "x-history-location"), "s3:PutBucketVersioning"
 #: The action of methods that are not in the table.
 OTHER_REQUEST = "swift:OtherRequest"
 
@@ -100,9 +106,9 @@ def _header(
 # --- accounts -----------------------------------------------------------------------------------------
 
 _base(_ACCOUNT, _READ, "s3:ListAllMyBuckets")
-_base(_ACCOUNT, ("PUT",), "swift:PutAccount")
+_base(_ACCOUNT, ("PUT",), "swift:PutAccount", note="Operators only.")
 _base(_ACCOUNT, ("POST",), "swift:PutAccountMetadata", Effect.DEFAULT, "If no header of the table is sent.")
-_base(_ACCOUNT, ("DELETE",), "swift:DeleteAccount")
+_base(_ACCOUNT, ("DELETE",), "swift:DeleteAccount", note="Operators only.")
 _parameter(_ACCOUNT, ("POST",), "reserve", "swift:CreateReservation", Effect.REPLACE)
 _each = "Each object and container of it is authorized by itself."
 for _level in PathLevel:
@@ -138,7 +144,13 @@ _header(
     "swift:PutTempURLKeys",
     is_owner_header=True,
 )
-_header(_CONTAINER, "x-versions-enabled x-versions-location x-history-location", "s3:PutBucketVersioning")
+_header(_CONTAINER, "x-versions-enabled", "s3:PutBucketVersioning")
+_header(
+    _CONTAINER,
+    " ".join(ARCHIVE_HEADERS),
+    ARCHIVE_ACTION,
+    note="Also for the container that the header names.",
+)
 _header(_CONTAINER, "x-container-meta-access-control-", "s3:PutBucketCORS")
 _header(_CONTAINER, "x-container-meta-web-", "s3:PutBucketWebsite")
 _header(_CONTAINER, "x-container-meta-quota-", "swift:PutContainerQuota")
@@ -156,7 +168,12 @@ _base(_OBJECT, ("PUT",), "s3:PutObject")
 _parameter(
     _OBJECT, ("PUT",), "version-id", "s3:GetObjectVersion", Effect.ADD, "The version becomes the current one."
 )
-_base(_OBJECT, ("POST",), "s3:PutObject")
+_base(
+    _OBJECT,
+    ("POST",),
+    "s3:PutObject",
+    note="And `s3:DeleteObjectTagging` for an object with tags: it loses them.",
+)
 _base(_OBJECT, ("DELETE",), "s3:DeleteObject")
 _parameter(_OBJECT, ("DELETE",), "version-id", "s3:DeleteObjectVersion", Effect.REPLACE)
 _parameter(_OBJECT, ("DELETE",), "upload-id", "s3:AbortMultipartUpload", Effect.REPLACE)
@@ -207,6 +224,7 @@ class _Method:
         """Yield the rows of a request's headers."""
         for name in headers:
             if name.startswith("x-"):
+                name = _STORED_NAMES.get(name, name)
                 name = "x-" + name[len(_REMOVE) :] if name.startswith(_REMOVE) else name
                 rule = self.headers.get(name) or next(
                     (r for r in self.prefixes if name.startswith(r.header)), None
@@ -216,6 +234,13 @@ class _Method:
 
 
 _REMOVE = "x-remove-"
+#: Headers that filters have replaced before the proxy authorizes the request.
+_STORED_NAMES = {
+    fields.SYSMETA_VERSIONS_ENABLED: "x-versions-enabled",
+    fields.SYSMETA_VERSIONS_LOCATION: ARCHIVE_HEADERS[0],
+    fields.SYSMETA_VERSIONS_MODE: ARCHIVE_HEADERS[0],
+    fields.SYSMETA_VERSIONS_CONTAINER: "x-versions-enabled",
+}
 
 
 def _rows_of(level: PathLevel, method: str) -> _Method | None:
@@ -275,28 +300,11 @@ def swift_access(
     return SwiftAccess(tuple(dict.fromkeys(actions)), owner_action)
 
 
-# --- resources ----------------------------------------------------------------------------------------
-
-
-class SwiftResource(NamedTuple):
-    """The bucket and the key that policies know a path by; empty ones for an account."""
-
-    bucket: str
-    key: str
-
-
-def resource_of(path: EntityPath) -> SwiftResource:
-    """Return the resource of a path.
-
-    A hidden container of versions or parts belongs to the container in its name, and a hidden object to the
-    object in its name.
-    """
-    container, obj = path.container or "", path.obj or ""
-    if container.startswith(RESERVED):
-        container = container.rpartition(RESERVED)[2]
-    if obj.startswith(RESERVED):
-        obj = obj.split(RESERVED)[1]
-    return SwiftResource(container, obj)
+def archive_of(headers: Mapping[str, str]) -> str:
+    """Return the container of previous versions that a request names; empty if it names none."""
+    names = (fields.SYSMETA_VERSIONS_LOCATION, *ARCHIVE_HEADERS)
+    location = next((headers[name] for name in names if headers.get(name)), "")
+    return unquote(utf8_value(location)).partition("/")[0]
 
 
 # --- values -------------------------------------------------------------------------------------------
@@ -324,7 +332,7 @@ class SwiftContext:
         if key.startswith("aws:"):
             value = request_value(self._request, key)
         elif key.startswith(_TAG_PREFIX):
-            value = self._tag(key[len(_TAG_PREFIX) :])
+            value = self.tags.get(key[len(_TAG_PREFIX) :])
         else:
             value = self._value(key)
         return None if value is None else (value,)
@@ -354,7 +362,9 @@ class SwiftContext:
             return listed.get(key)
         return params.get({"s3:prefix": "prefix", "s3:delimiter": "delimiter"}.get(key, ""))
 
-    def _tag(self, name: str) -> str | None:
+    @property
+    def tags(self) -> Mapping[str, str]:
+        """The tags of the object, read when they are needed first."""
         if self._tags is None:
             self._tags = self._read_tags() if self._path.obj is not None else {}
-        return self._tags.get(name)
+        return self._tags

@@ -41,11 +41,13 @@ from swift.identity.passwords import TooManyLogins
 from swift.identity.policy.document import BucketPolicy
 from swift.identity.policy.evaluate import PolicyRequest, PolicyVerdict, combine_verdicts, evaluate_policy
 from swift.identity.policy.principals import Principal
+from swift.identity.policy.resources import SwiftResource, resource_of
 from swift.identity.policy.swiftrequests import (
+    ARCHIVE_ACTION,
+    DELETE_TAGS,
     SwiftContext,
-    SwiftResource,
+    archive_of,
     level_of,
-    resource_of,
     swift_access,
 )
 from swift.identity.records import DamagedRecord
@@ -214,6 +216,13 @@ class Swiftauth(GroupAuthorization):
         rights: Rights | None = request.env.get(environkeys.IDENTITY)
         if match_prefix(account, self._prefixes) is None and (rights is None or not rights.is_operator):
             return self._denial(request)
+        if (
+            container is None
+            and request.method in ("PUT", "DELETE")
+            and (not rights or not rights.is_operator)
+        ):
+            # With tempauth as well only operators create and delete accounts.
+            return self._denial(request)
         verdict, is_owner = self._verdict(request, rights)
         if verdict is PolicyVerdict.DENY:
             return self._denial(request)
@@ -252,10 +261,40 @@ class Swiftauth(GroupAuthorization):
             return _Verdict(PolicyVerdict.DENY)
         if rights is None or verdict is not PolicyVerdict.ALLOW:
             return _Verdict(verdict)
+        if not self._may_lose_tags(request, rights, access, policy, context):
+            return _Verdict(PolicyVerdict.DENY)
+        if not self._may_use_archive(request, rights, access):
+            return _Verdict(PolicyVerdict.DENY)
         if not needed.owner_action:
             return _Verdict(verdict, is_owner=True)
         access = replace(access, actions=(needed.owner_action,))
         return _Verdict(verdict, is_owner=rights.decide(access, policy).is_allowed)
+
+    def _may_lose_tags(
+        self,
+        request: Request,
+        rights: Rights,
+        access: AccessRequest,
+        policy: BucketPolicy | None,
+        context: SwiftContext,
+    ) -> bool:
+        """Return False if a POST would remove tags of an object, on which policies may depend."""
+        if request.method != "POST" or not access.key:
+            return True
+        removal = replace(access, actions=(DELETE_TAGS,))
+        return rights.decide(removal, policy).is_allowed or not context.tags
+
+    def _may_use_archive(self, request: Request, rights: Rights, access: AccessRequest) -> bool:
+        """Return False if a request names a container of versions that its caller may not use so.
+
+        Versions are written to it and read from it with all rights.
+        """
+        archive = "" if access.key else archive_of(request.headers)
+        if not archive:
+            return True
+        found = self._bucket_policy(request, access.account, archive)
+        use = replace(access, actions=(ARCHIVE_ACTION,), bucket=archive)
+        return rights.decide(use, None if found is None else found.policy).is_allowed
 
     def _bucket_policy(self, request: Request, account: str, bucket: str) -> ReadPolicy | None:
         try:

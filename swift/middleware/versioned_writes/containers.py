@@ -91,11 +91,11 @@ class VersionedContainers:
         if info.sync_to:
             raise HTTPError(400, _SYNC_SOURCE_ERROR)
         enables = is_true(value)
+        headers[fields.SYSMETA_VERSIONS_ENABLED] = str(enables)
         if enables and (info.exists or request.method == "PUT"):
             hidden = hidden_container(str(path.container))
             self._create_hidden_container(request, path._replace(container=hidden), info)
             headers[fields.SYSMETA_VERSIONS_CONTAINER] = quote_container_name(hidden)
-        headers[fields.SYSMETA_VERSIONS_ENABLED] = str(enables)
 
     def _create_hidden_container(self, request: Request, path: EntityPath, info: ContainerInfo) -> None:
         """Create the hidden container if the caller may set owner's headers; raises ``HTTPError``."""

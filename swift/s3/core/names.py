@@ -11,13 +11,13 @@ from swift.base.documents import JsonObject
 from swift.base.entity import API_VERSIONS, RESERVED, EntityPath, NotUTF8
 from swift.http.headers import utf8_value
 from swift.http.request import Request
+from swift.identity.policy.resources import bucket_of_container
 from swift.s3.core.errors import S3Error
 from swift.s3.core.router import SELECTORS
 
 KEY_BYTES_MAX = 1024
 #: Suffix of a bucket's name in the name of its segments container.
 SEGMENTS_SUFFIX = "+segments"
-_match_segments_container = re.compile(r"([^+/]+)(?:\+[A-Z][A-Z0-9_]{0,63})?\+segments").fullmatch
 _is_dns_name = re.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?").fullmatch
 _is_loose_name = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?").fullmatch
 _is_ip_address = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}").fullmatch
@@ -31,12 +31,6 @@ def segments_container(bucket: str, storage_class: str = "") -> str:
     Parts of another storage class than the bucket's have a container of their own.
     """
     return f"{bucket}+{storage_class}{SEGMENTS_SUFFIX}" if storage_class else bucket + SEGMENTS_SUFFIX
-
-
-def bucket_of_container(container: str) -> str:
-    """Return the bucket that a segments container belongs to; for any other container its own name."""
-    match = _match_segments_container(container)
-    return container if match is None else match[1]
 
 
 def own_parts(bucket: str, manifest: Iterable[JsonObject]) -> list[tuple[str, str]]:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
+from functools import partial
 from typing import NamedTuple, Unpack
 
 from swift.base.documents import JsonObject
@@ -19,11 +20,11 @@ from swift.http.authdetails import AuthDetails
 from swift.http.headers import HeaderMap, with_prefix
 from swift.http.request import Request
 from swift.http.response import Response, error_response
+from swift.identity.policy.resources import SwiftResource, bucket_of_container, resource_of
 from swift.identity.rights import Rights
 from swift.runtime.wsgi import Handle
 from swift.s3.core.claim import Claim
 from swift.s3.core.errors import S3Error, error_for_status
-from swift.s3.core.names import bucket_of_container
 from swift.s3.core.privileged import SWIFT_SOURCE, PrivilegedRequests
 from swift.s3.core.settings import S3Settings
 
@@ -178,7 +179,7 @@ class Session(NamedTuple):
             env[environkeys.ACCESS_LOG_MADE] = True
         if not self.is_anonymous:
             env[environkeys.S3_AUTH_DETAILS] = self.auth_details
-        authorize = self._authorize_callback(bucket)
+        authorize = self._authorize_callback(bucket, key)
         if authorize is not None:
             env[environkeys.AUTHORIZE_OVERRIDE] = True
             env[environkeys.AUTHORIZE] = authorize
@@ -186,12 +187,17 @@ class Session(NamedTuple):
             env.update(self.identity.environ)
         return sub
 
-    def _authorize_callback(self, bucket: str) -> AuthorizeCallback | None:
+    def _authorize_callback(self, bucket: str, key: str) -> AuthorizeCallback | None:
         """Return the callback for a request; None if the authentication filter sets its own."""
         if self.is_trusted_in(bucket) or (not bucket and self.trusted_bucket == WHOLE_ACCOUNT):
-            return self._authorize_trusted
-        is_unrestricted = self.acl_scope is AclScope.ALL and not self.silent_bucket
-        return self.identity.authorize if is_unrestricted else self._authorize_restricted
+            authorize = self._authorize_trusted
+        elif self.acl_scope is AclScope.ALL and not self.silent_bucket:
+            return self.identity.authorize
+        else:
+            authorize = self._authorize_restricted
+        if self.identity.rights is None:
+            return authorize
+        return partial(authorize, decided=resource_of(EntityPath(self.account, bucket, key)))
 
     def send(self, sub: Request) -> Response:
         """Return the response; the caller sends or releases its body. Raise ``S3Error`` for 401 and 403."""
@@ -249,46 +255,47 @@ class Session(NamedTuple):
 
     # authorization callbacks
 
-    def _authorize_trusted(self, request: Request) -> Response | None:
+    def _authorize_trusted(self, request: Request, decided: SwiftResource | None = None) -> Response | None:
         """Authorize a request for which S3 policies and ACLs have decided about the trusted bucket.
 
         Outside of that bucket, such as for the target of a link, the caller needs rights of its own.
+        ``decided``: also for other objects of it, because policies differ from object to object.
         """
-        entity = request.entity
-        if (
-            entity is not None
-            and entity.path.account == self.account
-            and _belongs_to_bucket(entity.path.container, self.trusted_bucket)
-        ):
-            if entity.path.container is not None and entity.path.obj is None:
+        if self._is_decided(request, self.trusted_bucket, decided):
+            path = request.entity.path if request.entity is not None else None
+            if path is not None and path.container is not None and path.obj is None:
                 # The proxy shows ACLs to owners, and takes them from owners, only.
                 request.env[environkeys.OWNER] = True
             return None
-        return self._authorize_restricted(request)
+        return self._authorize_restricted(request, decided)
 
-    def _authorize_restricted(self, request: Request) -> Response | None:
+    def _authorize_restricted(
+        self, request: Request, decided: SwiftResource | None = None
+    ) -> Response | None:
         """Authorize a request for which only a part of a container's ACL counts, or no policy."""
         identity = self.identity
         if identity.authorize is None:
             return error_response(403)
         if identity.rights is not None:
-            request.env[environkeys.IDENTITY] = (
-                None if self._has_silent_policies(request) else identity.rights
-            )
+            is_silent = bool(self.silent_bucket) and self._is_decided(request, self.silent_bucket, decided)
+            request.env[environkeys.IDENTITY] = None if is_silent else identity.rights
         if self.acl_scope is not AclScope.ALL:
             request.acl = (
                 remove_referrer_rules(request.acl) if self.acl_scope is AclScope.NOT_PUBLIC else None
             )
         return identity.authorize(request)
 
-    def _has_silent_policies(self, request: Request) -> bool:
-        """Return True if a request is for the bucket about which the caller's policies are silent."""
+    def _is_decided(self, request: Request, bucket: str, decided: SwiftResource | None) -> bool:
+        """Return True if a request is for what S3 decided about in a bucket.
+
+        It may be made by a filter, such as for a part of the object or for the target of a link.
+        """
         entity = request.entity
         return (
-            bool(self.silent_bucket)
-            and entity is not None
+            entity is not None
             and entity.path.account == self.account
-            and _belongs_to_bucket(entity.path.container, self.silent_bucket)
+            and _belongs_to_bucket(entity.path.container, bucket)
+            and (decided is None or resource_of(entity.path) == decided)
         )
 
     # cached information

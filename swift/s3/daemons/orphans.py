@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 from swift.base.entity import EntityPath
 from swift.gateway.internal_client import InternalClient
+from swift.identity.policy.resources import bucket_of_container
 from swift.s3.api.partreferences import find_part_references, row_timestamp
 from swift.s3.config.lifecyclerules import DAY_S
-from swift.s3.core.names import bucket_of_container, segments_container
+from swift.s3.core.names import segments_container
 from swift.s3.core.uploadstate import marker_name, part_number_of_name
 from swift.s3.daemons.expiration import CHANGED, ENDED, KEPT, LOCKED
 from swift.s3.daemons.walk import RegisteredBucket, remove_parts

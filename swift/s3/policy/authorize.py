@@ -64,7 +64,8 @@ from swift.s3.policy.context import (
 
 # --- the check ----------------------------------------------------------------------------------------
 
-#: Operations of the bucket's own account: a policy can neither grant nor deny them.
+#: Operations of the bucket's own account: its policy cannot grant them, and it denies them only to callers
+#: that are neither owners nor operators, so that these can mend it.
 _OWN_ACCOUNT_OPERATIONS = frozenset(("GetBucketPolicy", "PutBucketPolicy", "DeleteBucketPolicy"))
 #: The action that stands for ownership of a bucket: the right to set its policy.
 _OWNER_ACTION = "s3:PutBucketPolicy"
@@ -123,7 +124,12 @@ def _authorize_by_rules(call: Call) -> Call:
             version=call.params.get("versionId", ""),
             upload=partial(_read_created_upload, call) if name in UPLOAD_OPERATIONS else None,
         )
-        judged = replace(rules, policy=None) if name in _OWN_ACCOUNT_OPERATIONS and rights else rules
+        verdict = _policy_verdict(call, rules, actions, call.bucket, call.key, context)
+        if name not in _OWN_ACCOUNT_OPERATIONS or rights is None:
+            return verdict
+        if verdict is PolicyVerdict.DENY and not (rights.is_owner or rights.is_operator):
+            return verdict
+        judged = replace(rules, policy=None)
         return _policy_verdict(call, judged, actions, call.bucket, call.key, context)
 
     if name in _READ_OPERATIONS:
@@ -393,6 +399,9 @@ def _read_object_tags(call: Call, bucket: str, key: str, version: str) -> Tags:
         return {}
     query = f"version-id={quote(version, safe='')}" if version else ""
     head = with_trusted_bucket(call.session, bucket).head(bucket, key, query=query)
+    if head.status >= 500:
+        # The verdict is unknown.
+        raise S3Error("ServiceUnavailable")
     return decode_tags(head.headers.get(fields.TRANSIENT_S3_TAGGING)) if head.is_success else {}
 
 

@@ -349,6 +349,8 @@ def test_policies_by_name_do_what_they_say(name, allowed):
         ({"read_only": True}, read(), ALLOW),
         ({"read_only": True}, read(actions=("s3:PutObject",)), DENY),
         ({"read_only": True}, read(actions=("sts:AssumeRole",)), DENY),
+        # The keys of temporary URLs are among these headers.
+        ({"read_only": True}, read(actions=("swift:GetOwnerHeaders",)), DENY),
         ({"containers": ["photos"]}, read(), ALLOW),
         ({"containers": ["photos"]}, read(""), ALLOW),
         ({"containers": ["photos"]}, read(bucket_name="photos2"), DENY),

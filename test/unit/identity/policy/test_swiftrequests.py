@@ -6,15 +6,16 @@ from pathlib import Path
 import pytest
 
 from swift.base.entity import EntityPath
+from swift.http import fields
 from swift.http.request import Request
 from swift.identity.policy.actions import ACTION_NAMES
+from swift.identity.policy.resources import resource_of
 from swift.identity.policy.swiftrequests import (
     GET_OWNER_HEADERS,
     PUT_OWNER_HEADERS,
     RULES,
     PathLevel,
     SwiftContext,
-    resource_of,
     swift_access,
 )
 from swift.proxy.settings import OWNER_HEADERS
@@ -187,6 +188,15 @@ def test_a_request_that_may_set_a_header_of_owners_sets_it(level, method, header
     assert access(level, method, "", headers).owner_action == owner_action
 
 
+@pytest.mark.parametrize("name", [fields.SYSMETA_VERSIONS_ENABLED, fields.SYSMETA_VERSIONS_LOCATION])
+def test_a_header_that_a_filter_has_replaced_needs_the_same_action(name):
+    for method in ("PUT", "POST"):
+        assert "s3:PutBucketVersioning" in swift_access(method, CONTAINER, {}, {name: ""}).actions
+
+
+#: The id of an upload.
+UPLOAD = "Y2RiYmU2MmYtYjY0MS00YjE0LWE4ZGItZjE2OWI5ZTQzNmZi"
+
 # --- resources ----------------------------------------------------------------------------------------
 
 
@@ -198,6 +208,12 @@ def test_a_request_that_may_set_a_header_of_owners_sets_it(level, method, header
         (EntityPath("a", "c", "o/p"), "c", "o/p"),
         (EntityPath("a", "\0versions\0c", "\0o/p\0v123"), "c", "o/p"),
         (EntityPath("a", "\0segments\0c", "\0o\0id\0n1"), "c", "o"),
+        (EntityPath("a", "c+segments"), "c", ""),
+        (EntityPath("a", "c+segments", f"o/p/{UPLOAD}"), "c", "o/p"),
+        (EntityPath("a", "c+COLD+segments", f"o/p/{UPLOAD}/12"), "c", "o/p"),
+        (EntityPath("a", "c+segments", f"o/{UPLOAD}/1/{UPLOAD}/2"), "c", f"o/{UPLOAD}/1"),
+        (EntityPath("a", "c+segments", "o/p"), "c", "o/p"),
+        (EntityPath("a", "+segments", "o/p"), "+segments", "o/p"),
     ],
 )
 def test_what_is_hidden_belongs_to_what_clients_see(path, bucket, key):

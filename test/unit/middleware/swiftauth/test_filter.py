@@ -580,3 +580,52 @@ def test_a_role_trusts_providers_of_its_own_tenant_only(world):
     assert not is_trusted(Role("t:r", trust=trust), identity, context)
     other = trust.replace(f'"{provider.provider.name}"', '"another"')
     assert not is_trusted(Role("o:r", trust=other), identity, context)
+
+
+# --- what a request changes beside what it names ------------------------------------------------------
+
+
+def give(world, *statements):
+    """Give the user a policy, and return the headers with its token."""
+    document = json.dumps({"Version": "2012-10-17", "Statement": list(statements)})
+    world.op("CreatePolicy", policy="t:mine", document=document)
+    world.op("AttachPolicy", policy="mine", user="t:user")
+    return {"x-auth-token": world.token("t:user", "user-password")}
+
+
+def permit(action, *resources, effect="Allow"):
+    return {"Effect": effect, "Action": action, "Resource": list(resources)}
+
+
+@pytest.mark.parametrize("header", ["x-versions-location", "x-history-location"])
+def test_the_archive_of_a_container_must_be_allowed_as_well(world, header):
+    token = give(world, permit("s3:*", "arn:aws:s3:::cat", "arn:aws:s3:::cat/*", "arn:aws:s3:::old"))
+    for container in ("cat", "old", "dog"):
+        assert world.s3_send("PUT", f"/{container}", OWNER).status == 200
+    assert world.send("POST", C, {**token, header: "old"}).status == 202
+    assert world.send("POST", C, {**token, header: "dog"}).status == 403
+    assert world.send("POST", C, {**token, header: "%64og"}).status == 403
+    with_policy(world, statement("Deny", "s3:*", resource="arn:aws:s3:::old"), container="old")
+    assert world.send("POST", C, {**token, header: "old"}).status == 403
+
+
+def test_a_post_that_removes_tags_needs_the_right_to_remove_them(world):
+    tags = {fields.TRANSIENT_S3_TAGGING: "class=secret"}
+    assert world.s3_send("PUT", "/cat", OWNER).status == 200
+    world.pipeline.containers["AUTH_t", "cat"] = {"plain": (b"x", {}), "tagged": (b"x", tags)}
+    token = give(
+        world, permit("s3:*", "arn:aws:s3:::cat/*"), permit("s3:DeleteObjectTagging", "*", effect="Deny")
+    )
+    assert world.send("POST", f"{C}/plain", token).status != 403
+    assert world.send("POST", f"{C}/tagged", token).status == 403
+    assert world.send("GET", f"{C}/tagged", token).status == 200
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE"])
+def test_only_operators_create_and_delete_accounts(world, method):
+    token = give(world, permit("*", "*"))
+    assert world.send(method, "/v1/AUTH_t", token).status == 403
+    owner = {"x-auth-token": world.token("t:owner", "owner-password")}
+    assert world.send(method, "/v1/AUTH_t", owner).status == 403
+    operator = {"x-auth-token": world.token("a:op", "op-password")}
+    assert world.send(method, "/v1/AUTH_t", operator).status in (201, 204)

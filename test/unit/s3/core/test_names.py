@@ -3,10 +3,10 @@
 import pytest
 
 from swift.http.request import Request
+from swift.identity.policy.resources import bucket_of_container
 from swift.s3.core.errors import S3Error
 from swift.s3.core.names import (
     S3Target,
-    bucket_of_container,
     host_bucket_of,
     is_anonymous_bucket_request,
     own_parts,

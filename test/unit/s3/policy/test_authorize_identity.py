@@ -9,6 +9,8 @@ from botocore.config import Config
 from botocore.session import Session
 
 from swift.http.request import Request
+from swift.http.response import Response
+from swift.runtime.wsgi import response_or_error
 from test.support.identity import RightsAuth, named_policy, rights_of
 from test.support.s3_fixtures import OTHER, STRANGER, Multipart, S3Cluster
 
@@ -368,3 +370,68 @@ def test_a_form_is_decided_by_the_policies_of_its_signer(front):
     assert post("in/x").status == 204
     assert refused(post("out/x"))
     assert front.s3("HEAD", "/bucket/out/x").status == 404
+
+
+# --- what filters read for a request ------------------------------------------------------------------
+
+
+def put_link(front, path, target):
+    """Store a link, as a user of the Swift API can."""
+    env = {"swift.cache": front.s3.sim.cache, "swift.trans_id": "tx1"}
+    headers = {"host": "h", "content-length": "0", "x-symlink-target": target}
+    request = Request("PUT", f"/v1/AUTH_test{path}", headers, b"", env=env)
+    assert response_or_error(front.s3.app.handle, request).status == 201
+
+
+@pytest.mark.parametrize("is_allowed_by_acl", [False, True])
+def test_a_link_does_not_lead_round_a_denial_in_its_own_bucket(front, is_allowed_by_acl):
+    put_link(front, "/bucket/link", "bucket/secret")
+    put_link(front, "/bucket/right", "bucket/key")
+    denial = {"Effect": "Deny", "Action": "*", "Resource": f"{BUCKET}/secret"}
+    if is_allowed_by_acl:
+        grant = {"x-amz-grant-read": 'id="test:tester3"', "x-amz-grant-write": 'id="test:tester3"'}
+        assert front.owner("PUT", "/bucket?acl", grant).status == 200
+        front.may(denial)
+    else:
+        front.may({"Action": "s3:*", "Resource": KEYS}, denial)
+    assert front("GET", "/bucket/right").body == b"data"
+    assert refused(front("GET", "/bucket/link"))
+    assert refused(front("PUT", "/bucket/copy", {"x-amz-copy-source": "/bucket/link"}))
+
+
+def test_parts_of_an_object_belong_to_it_and_not_to_another(front):
+    front.may({"Action": "s3:*", "Resource": [BUCKET, f"{BUCKET}/mine*"]})
+    for path in ("/bucket/mine", "/bucket/mine/below"):
+        upload = Multipart(front, path)
+        assert upload.complete((1, upload.part(1, b"part").headers["etag"])).status == 200
+        assert front("GET", path).body == b"part"
+    upload = Multipart(front.owner, "/bucket/other")
+    assert upload.complete((1, upload.part(1, b"part").headers["etag"])).status == 200
+    put_link(front, "/bucket/mine-too", f"bucket+segments/other/{upload.id}/1")
+    assert refused(front("GET", "/bucket/mine-too"))
+    assert front("DELETE", "/bucket/mine").status == 204
+    assert front.s3.names("bucket+segments") != []
+
+
+def test_unreadable_tags_do_not_pass_a_denial(front):
+    tagged = {"StringEquals": {"s3:ExistingObjectTag/class": "secret"}}
+    denial = {"Effect": "Deny", "Action": "*", "Resource": "*", "Condition": tagged}
+    front.may({"Action": "s3:*", "Resource": KEYS}, denial)
+
+    def fail(request):
+        if request.method == "HEAD" and request.raw_path.endswith("/bucket/key"):
+            return Response(503)
+        return None
+
+    front.s3.bottom.instead = fail
+    assert front("DELETE", "/bucket/key").status == 503
+
+
+def test_a_buckets_policy_denies_its_change_to_users_and_not_to_owners(front):
+    front.set_policy({"Effect": "Deny", "Principal": "*", "Action": "s3:*BucketPolicy", "Resource": BUCKET})
+    front.may({"Action": "s3:*", "Resource": "*"})
+    for method in ("GET", "DELETE"):
+        assert refused(front(method, "/bucket?policy"))
+    front.may(is_owner=True)
+    assert front("GET", "/bucket?policy").status == 200
+    assert front("DELETE", "/bucket?policy").status == 204
