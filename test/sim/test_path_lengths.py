@@ -15,7 +15,7 @@ MOST = {
     "S3 GET": (85, 500),
     "S3 HEAD": (82, 480),
     "S3 DELETE": (113, 2530),
-    "S3 CreateMultipartUpload": (122, 3540),
+    "S3 CreateMultipartUpload": (123, 3540),
     "S3 UploadPart": (130, 5700),
     "S3 CompleteMultipartUpload": (157, 13060),
     "idle replication pass, 32 objects": (66, 1710),
