@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from swift.base.errors import ConfigError
 from swift.config.cluster import ClusterConfig, read_cluster_config
 from swift.config.files import raw_sections
+from swift.identity.clusterkeys import read_key_file
 from swift.middleware.tempauth.users import User, parse_users
 from swift.obj.replicator.settings import RSYNC
 from swift.operations.deploy.files import Sections, default_sections
@@ -26,6 +27,7 @@ from swift.operations.deploy.inventory import (
     PORTS,
     PROXY,
     STORAGE,
+    SWIFTAUTH,
     Inventory,
     parse_inventory,
 )
@@ -95,6 +97,7 @@ def adopt(swift_dir: str, proxies: Sequence[str], path: str) -> Adopted:
         hashes.get("swift_hash_path_prefix", ""),
         hashes.get("swift_hash_path_suffix", ""),
         {f"{user.account}:{user.name}": user.key for user in users.values()},
+        swiftauth=_key_lines(swift_dir) if SWIFTAUTH in _pipeline(confs) else "",
     )
     everything = "\n".join((text, *_other_conf_lines(confs)))
     plain, secret = _split_options(confs, parse_inventory(tomllib.loads(everything), path), secrets, users)
@@ -156,6 +159,14 @@ def _pipeline(confs: Confs) -> list[str]:
     if pipeline and pipeline[-1] != "proxy-server":
         raise AdoptError(f"proxy-server.conf: its pipeline ends with {pipeline[-1]}, not with proxy-server")
     return pipeline
+
+
+def _key_lines(swift_dir: str) -> str:
+    """Return the text of the file with the keys of the cluster's users; raise ``ConfigError``."""
+    path = os.path.join(swift_dir, "swiftauth.key")
+    read_key_file(path)
+    with open(path, encoding="ascii") as file:
+        return file.read()
 
 
 def _users(confs: Confs) -> dict[str, User]:
@@ -253,6 +264,8 @@ def _proxy_lines(confs: Confs, users: Mapping[str, User]) -> Iterator[str]:
         yield f"port = {port}"
     if pipeline := _pipeline(confs):
         yield f"pipeline = {_text_list(pipeline)}"
+    if SWIFTAUTH in _pipeline(confs):
+        yield f"auth = {_text(SWIFTAUTH)}"
     if users:
         yield "\n[proxy.users]"
         for user in users.values():

@@ -8,7 +8,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from swift.config import declared
-from swift.operations.deploy.inventory import MEMCACHED_PORT, PORTS, PROXY, STORAGE, Host, Inventory
+from swift.operations.deploy.inventory import (
+    MEMCACHED_PORT,
+    PORTS,
+    PROXY,
+    STORAGE,
+    SWIFTAUTH,
+    TEMPAUTH,
+    Host,
+    Inventory,
+)
 from swift.operations.deploy.rings import RingUpdate
 from swift.operations.deploy.state import Secrets
 
@@ -102,6 +111,10 @@ def files_of(
         text = render_sections(each.sections, *kept)
         told = tuple(unit for unit in running if unit in each.units or _reads_for(unit, each.units))
         found.append(HostFile(f"{ETC}/{each.folder or each.name}", text.encode(), owner, units=told))
+    if inventory.proxy.auth == SWIFTAUTH:
+        # Proxies need it, and swift-user on storage hosts.
+        told = tuple(unit for unit in running if unit == "swift-proxy-server")
+        found.append(HostFile(f"{ETC}/swiftauth.key", secrets.swiftauth.encode(), owner, units=told))
     if PROXY in host.roles and not inventory.memcached.servers:
         found.append(_memcached_conf(inventory, host))
     if STORAGE in host.roles and inventory.cluster.sync_method == "rsync":
@@ -210,6 +223,8 @@ def _proxy_conf(inventory: Inventory, host: Host, secrets: Secrets) -> Sections:
     proxy = inventory.proxy
     known = declared.filters("proxy")
     defaults = [each.section for each in known.values() if each.default]
+    if proxy.auth == SWIFTAUTH:
+        defaults = [SWIFTAUTH if name == TEMPAUTH else name for name in defaults]
     pipeline = proxy.pipeline or (*defaults, "proxy-logging", "proxy-server")
     sections: Sections = {
         "DEFAULT": {

@@ -127,14 +127,22 @@ class ClusterOptions:
     sync_method: str
 
 
+#: Filters that know the users.
+TEMPAUTH, SWIFTAUTH = "tempauth", "swiftauth"
+
+
 @dataclass(frozen=True)
 class ProxyOptions:
-    """``[proxy]``; ``users`` are account:user → groups of tempauth, their keys are generated."""
+    """``[proxy]``; ``users`` are account:user → groups of tempauth, their keys are generated.
+
+    With ``auth`` swiftauth users are in the cluster; the hosts get its key file.
+    """
 
     port: int
     workers: str
     pipeline: tuple[str, ...]
     users: tuple[tuple[str, tuple[str, ...]], ...]
+    auth: str = TEMPAUTH
 
 
 @dataclass(frozen=True)
@@ -265,6 +273,11 @@ def _parse_proxy(table: Table, conf: Mapping[str, Mapping[str, str]]) -> ProxyOp
                 "pipeline",
                 f'has {name!r}, which is no filter and no [conf."proxy-server.conf"."filter:{name}"]',
             )
+    auth = table.choice("auth", TEMPAUTH, (TEMPAUTH, SWIFTAUTH))
+    if auth == SWIFTAUTH and users and TEMPAUTH not in pipeline:
+        raise names.error(repr(users[0][0]), "is for tempauth: with swiftauth swift-user creates users")
+    if auth == SWIFTAUTH and pipeline and SWIFTAUTH not in pipeline:
+        raise table.error("pipeline", "has no swiftauth, which auth asks for")
     if pipeline and (pipeline[-1] != "proxy-server" or pipeline.count("proxy-server") > 1):
         raise table.error("pipeline", "must end with proxy-server")
     options = ProxyOptions(
@@ -272,6 +285,7 @@ def _parse_proxy(table: Table, conf: Mapping[str, Mapping[str, str]]) -> ProxyOp
         workers=_parse_workers(table),
         pipeline=pipeline,
         users=tuple(users),
+        auth=auth,
     )
     table.end()
     return options

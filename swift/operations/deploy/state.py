@@ -16,7 +16,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from swift.base.errors import ConfigError
-from swift.operations.deploy.inventory import Inventory, Overrides
+from swift.identity.clusterkeys import new_key_line
+from swift.operations.deploy.inventory import SWIFTAUTH, Inventory, Overrides
 from swift.operations.deploy.rings import RingUpdate
 from swift.platform.disk import Disk
 from swift.platform.durable import replace_file
@@ -49,6 +50,8 @@ class Secrets:
     keys: Mapping[str, str] = field(repr=False)
     #: Options of configuration files that are secret.
     options: Overrides = field(repr=False, default_factory=dict)
+    #: The lines of swiftauth.key; empty until a cluster needs them.
+    swiftauth: str = field(repr=False, default="")
 
 
 class State:
@@ -84,6 +87,7 @@ class State:
                 str(values["hash_path_suffix"]),
                 dict(values["keys"]),
                 _overrides(values.get("options", {})),
+                str(values.get("swiftauth", "")),
             )
         except FileNotFoundError:
             return None
@@ -99,6 +103,7 @@ class State:
             "hash_path_suffix": secrets_.suffix,
             "keys": dict(secrets_.keys),
             "options": secrets_.options,
+            "swiftauth": secrets_.swiftauth,
         }
         data = json.dumps(values, indent=2).encode() + b"\n"
         replace_file(Disk(), self._file(_SECRETS), data, mode=_FILE_MODE)
@@ -127,13 +132,16 @@ class State:
 
 
 def complete_secrets(known: Secrets | None, inventory: Inventory) -> Secrets:
-    """Return secrets that have a key for each user of the inventory; existing ones stay."""
+    """Return secrets that have all keys that the inventory needs; existing ones stay."""
     if known is None:
         known = Secrets(secrets.token_hex(_BYTES), secrets.token_hex(_BYTES), {})
     new = {
         name: secrets.token_hex(_BYTES) for name, _groups in inventory.proxy.users if name not in known.keys
     }
-    return Secrets(known.prefix, known.suffix, {**known.keys, **new}, known.options)
+    swiftauth = known.swiftauth
+    if inventory.proxy.auth == SWIFTAUTH and not swiftauth:
+        swiftauth = new_key_line("1")
+    return Secrets(known.prefix, known.suffix, {**known.keys, **new}, known.options, swiftauth)
 
 
 def _overrides(values: Mapping[str, Mapping[str, Mapping[str, str]]]) -> Overrides:

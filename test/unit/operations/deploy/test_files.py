@@ -2,8 +2,12 @@
 
 from configparser import ConfigParser
 
+import pytest
+
+from swift.identity.clusterkeys import read_key_file
 from swift.middleware.tempauth.users import parse_users
 from swift.operations.deploy.files import files_of, units_of
+from swift.operations.deploy.inventory import InventoryError
 from swift.operations.deploy.rings import RingSource, update_rings
 from swift.operations.deploy.state import Secrets, complete_secrets
 from test.support.deploy import INVENTORY, inventory_of
@@ -154,3 +158,38 @@ def test_a_changed_file_names_the_units_that_read_it(tmp_path):
     assert "swift-account-reaper" in units["/etc/swift/account-server.conf"]
     assert "swift-object-server" not in units["/etc/swift/account-server.conf"]
     assert units["/etc/swift/internal-client.conf"] == ("swift-container-sharder", "swift-container-sync")
+
+
+SWIFTAUTH = INVENTORY.replace("[proxy.users]", "[proxy]").replace(
+    '"test:tester" = [".admin"]', 'auth = "swiftauth"'
+)
+
+
+def test_users_in_the_cluster_need_a_key_file_on_all_hosts(tmp_path):
+    files = [
+        rendered(tmp_path, SWIFTAUTH, host, Secrets("p", "s", {}, swiftauth="1 KEY\n")) for host in (0, 1)
+    ]
+    assert [each["swiftauth.key"] for each in files] == ["1 KEY\n", "1 KEY\n"]
+    conf = files[0]["proxy-server.conf"]
+    assert section(conf, "filter:swiftauth") == {"use": "egg:swift#swiftauth"}
+    assert "tempauth" not in conf
+    assert "swiftauth.key" not in rendered(tmp_path)
+
+
+def test_the_key_is_made_once(tmp_path):
+    inventory = inventory_of(tmp_path, SWIFTAUTH)
+    made = complete_secrets(None, inventory)
+    path = tmp_path / "swiftauth.key"
+    path.write_text(made.swiftauth)
+    path.chmod(0o640)
+    assert read_key_file(str(path)).ids == ("1",)
+    assert complete_secrets(made, inventory).swiftauth == made.swiftauth
+    assert complete_secrets(None, inventory_of(tmp_path)).swiftauth == ""
+
+
+@pytest.mark.parametrize(
+    "more", ['[proxy.users]\n"a:b" = []', 'pipeline = ["cache", "tempauth", "proxy-server"]']
+)
+def test_what_contradicts_users_in_the_cluster_is_refused(tmp_path, more):
+    with pytest.raises(InventoryError, match="swiftauth"):
+        inventory_of(tmp_path, SWIFTAUTH.replace('auth = "swiftauth"', f'auth = "swiftauth"\n{more}'))
