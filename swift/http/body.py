@@ -89,6 +89,18 @@ class RequestBody(ABC):
         """Begin to read another chunked body of the same request (object-server.md §10)."""
 
 
+_PIECE_BYTES = 65536
+
+
+def read_up_to(body: RequestBody, limit: int) -> bytes:
+    """Return the body, up to ``limit`` bytes of it; raises like ``read``, which may return fewer."""
+    pieces, left = [], limit
+    while left and (piece := body.read(min(left, _PIECE_BYTES))):
+        pieces.append(piece)
+        left -= len(piece)
+    return b"".join(pieces)
+
+
 class BytesBody(RequestBody):
     """A request body that is already in memory."""
 

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from swift.gateway.subrequest import drained
 from swift.http import environkeys
-from swift.http.body import BodyError, BytesBody
+from swift.http.body import BodyError, BytesBody, read_up_to
 from swift.http.etagparameters import move_etag_parameters_to_rows
 from swift.http.queryapi import QUERY_BYTES_MAX, is_query_request
 from swift.http.request import Request
@@ -51,6 +51,7 @@ from swift.s3.core.payload import make_upload
 from swift.s3.core.router import OPERATIONS, SELECTORS, Endpoint, route
 from swift.s3.core.session import Session
 from swift.s3.core.settings import S3Settings
+from swift.s3.core.xml import escape
 from swift.s3.policy.authorize import authorize
 from swift.telemetry.events import Event
 from swift.telemetry.log import Log
@@ -189,18 +190,26 @@ def pass_query(exchange: Exchange, proceed: Proceed) -> Response:
     if not exchange.is_signed:
         return gateway.forward(request)
     try:
-        body = request.body.read(QUERY_BYTES_MAX + 1)
+        body = read_up_to(request.body, QUERY_BYTES_MAX + 1)
         claim = claim_from_query_api(request, body, gateway.settings, time.time())
         validate_access_key(claim.access_key)
     except (S3Error, BodyError) as error:
         known = as_s3_error(error)
         assert known is not None, "both carry an answer"
-        return _with_request_ids(request, gateway.error_response(request, known))
+        return _with_request_ids(request, query_error_response(request, known))
     claim.session_token = request.headers.get(SESSION_TOKEN_HEADER, "")
     session = exchange.new_session(claim)
     request.env[environkeys.S3_AUTH_DETAILS] = session.auth_details
     request.body = BytesBody(body)
     return gateway.forward(request)
+
+
+def query_error_response(request: Request, error: S3Error) -> Response:
+    """Return an error as the query protocol has it."""
+    txid = escape(str(request.env.get(environkeys.TRANS_ID, "")))
+    inner = f"<Type>Sender</Type><Code>{escape(error.code)}</Code><Message>{escape(error.text)}</Message>"
+    document = f"<ErrorResponse><Error>{inner}</Error><RequestId>{txid}</RequestId></ErrorResponse>"
+    return Response(error.status, {"content-type": "text/xml"}, document.encode("utf-8", "replace"))
 
 
 def _forward_swift(exchange: Exchange) -> Response:

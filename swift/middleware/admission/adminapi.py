@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 
 from swift.base.errors import ConfigError
 from swift.http import environkeys
-from swift.http.body import RequestBody
+from swift.http.body import RequestBody, read_up_to
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.middleware.admission.capacityshares import DELIVERED_KEY, UsageReport
@@ -97,13 +97,11 @@ def usage_by_name(totals: UsageReport, rules: AdmissionRules) -> dict[str, objec
 
 def _read_body(body: RequestBody) -> bytes:
     """Return the whole body; raises ``HTTPError`` 413."""
-    pieces, size = [], body.length or 0
-    while size <= RULES_BYTES_MAX and (piece := body.read(65536)):
-        pieces.append(piece)
-        size = max(size, sum(map(len, pieces)))
-    if size > RULES_BYTES_MAX:
+    is_long = (body.length or 0) > RULES_BYTES_MAX
+    data = b"" if is_long else read_up_to(body, RULES_BYTES_MAX + 1)
+    if is_long or len(data) > RULES_BYTES_MAX:
         raise HTTPError(413, f"Rules have at most {RULES_BYTES_MAX} bytes.\n", content_type=TEXT)
-    return b"".join(pieces)
+    return data
 
 
 def _text_response(text: str, kind: str) -> Response:

@@ -28,7 +28,7 @@ from swift.gateway.subrequest import (
     require_success,
 )
 from swift.http import environkeys, fields
-from swift.http.body import BytesBody
+from swift.http.body import BytesBody, read_up_to
 from swift.http.headers import HeaderMap
 from swift.http.negotiate import ListingFormat, accepted_format
 from swift.http.report import render_report, status_line
@@ -37,7 +37,7 @@ from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.middleware.authorization import require_access
 from swift.middleware.segments import hidden_parts_container
 from swift.middleware.slo.settings import SloSettings
-from swift.middleware.slo.upload import SUBREQUEST_SOURCE, ManifestUpload, read_up_to
+from swift.middleware.slo.upload import SUBREQUEST_SOURCE, ManifestUpload
 from swift.policy.policy import Policies
 from swift.runtime.wsgi import Handle
 

@@ -16,7 +16,7 @@ from swift.base.timestamp import Timestamp
 from swift.base.truth import is_true
 from swift.gateway.subrequest import open_response
 from swift.http import environkeys, fields
-from swift.http.body import BytesBody, IterableBody, RequestBody
+from swift.http.body import BytesBody, IterableBody, read_up_to
 from swift.http.conditional import parse_http_date
 from swift.http.etagparameters import add_etag_parameters
 from swift.http.headers import HeaderMap, utf8_value
@@ -49,7 +49,6 @@ from swift.telemetry.log import Log
 
 SUBREQUEST_SOURCE = "SLO"
 _REPORT_ROOT = "upload"
-_READ_BYTES = 65536
 
 
 def has_hidden_parts(request: Request) -> bool:
@@ -296,12 +295,3 @@ def _error_text(response: Response) -> str:
     if response.status == 422:
         return plain_explanation(422)
     return body.decode("utf-8", "replace")
-
-
-def read_up_to(body: RequestBody, limit: int) -> bytes:
-    """Return the body, up to ``limit`` bytes of it."""
-    pieces, left = [], limit
-    while left and (piece := body.read(min(left, _READ_BYTES))):
-        pieces.append(piece)
-        left -= len(piece)
-    return b"".join(pieces)

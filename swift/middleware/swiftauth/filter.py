@@ -23,7 +23,7 @@ from swift.gateway.subrequest import Forward, make_privileged_request, open_resp
 from swift.http import environkeys, fields
 from swift.http.acl import normalize_acl
 from swift.http.authdetails import AuthDetails
-from swift.http.body import BodyError
+from swift.http.body import BodyError, read_up_to
 from swift.http.headers import wire_value
 from swift.http.queryapi import is_query_request
 from swift.http.request import Request
@@ -492,7 +492,7 @@ def _header_text(value: str) -> str:
 
 def _read_json(request: Request) -> JsonObject:
     try:
-        body = request.body.read(OPERATION_BYTES_MAX + 1)
+        body = read_up_to(request.body, OPERATION_BYTES_MAX + 1)
         if len(body) > OPERATION_BYTES_MAX:
             raise InvalidIdentity("body", f"exceeds {OPERATION_BYTES_MAX} bytes")
         tree = json.loads(body)

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 from xml.sax.saxutils import escape
 
 from swift.http import environkeys
-from swift.http.body import BodyError
+from swift.http.body import BodyError, read_up_to
 from swift.http.queryapi import QUERY_BYTES_MAX
 from swift.http.request import Request
 from swift.http.response import Response
@@ -103,7 +103,7 @@ class Query:
 def read_form(request: Request) -> dict[str, str]:
     """Return the fields of the form in the body; raise ``QueryError``."""
     try:
-        body = request.body.read(QUERY_BYTES_MAX + 1)
+        body = read_up_to(request.body, QUERY_BYTES_MAX + 1)
     except BodyError:
         raise QueryError("IncompleteBody", "the body broke off")
     if len(body) > QUERY_BYTES_MAX:

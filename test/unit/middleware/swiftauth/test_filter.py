@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 import pytest
 
 from swift.http import fields
+from swift.http.body import RequestBody
 from swift.http.request import Request
 from swift.identity.passwords import LoginBrake
 from swift.identity.records import Role
@@ -59,12 +60,12 @@ class World:
     def op(self, operation, **params):
         return self.made.operations.call(operation, params, None, SimpleNamespace(values=lambda _key: None))
 
-    def send(self, method, path, headers=None, body=b"", *, address="10.0.0.9"):
+    def send(self, method, path, headers=None, body=b"", *, address="10.0.0.9", as_sent=bytes):
         target, _, query = path.partition("?")
         given = {name.lower(): value for name, value in (headers or {}).items()}
         sent = {"host": "h", "content-length": str(len(body)), **given}
         env = {"swift.cache": MemoryCache(), "swift.trans_id": "tx1"}
-        request = Request(method, target, sent, body, query=query, env=env, remote_addr=address)
+        request = Request(method, target, sent, as_sent(body), query=query, env=env, remote_addr=address)
         self.request = request
         return response_or_error(self.s3.handle, request)
 
@@ -629,3 +630,32 @@ def test_only_operators_create_and_delete_accounts(world, method):
     assert world.send(method, "/v1/AUTH_t", owner).status == 403
     operator = {"x-auth-token": world.token("a:op", "op-password")}
     assert world.send(method, "/v1/AUTH_t", operator).status in (201, 204)
+
+
+class SlowBody(RequestBody):
+    """A body that comes in small pieces, as from a socket."""
+
+    def __init__(self, data):
+        self.length, self.received, self._data = len(data), 0, data
+
+    def read(self, size=-1):
+        piece = self._data[self.received : self.received + min(size, 100)]
+        self.received += len(piece)
+        return piece
+
+
+def test_a_long_form_may_come_in_pieces(world):
+    document = json.dumps({"Statement": {"Effect": "Allow", "Action": "s3:*", "Resource": "*"}})
+    body = urlencode(
+        {"Action": "CreatePolicy", "PolicyName": "p", "PolicyDocument": document + " " * 5000}
+    ).encode()
+    form = {"content-type": "application/x-www-form-urlencoded"}
+    signed = signed_headers("POST", "http://h/", form, body, user="OWNER", secret="owner-secret")
+    assert world.send("POST", "/", signed, body, as_sent=SlowBody).status == 200
+
+
+def test_an_error_of_a_signature_has_the_form_of_the_query_protocol(world):
+    headers = {"content-type": "application/x-www-form-urlencoded", "authorization": "AWS4-HMAC-SHA256 x=y"}
+    response = world.send("POST", "/", headers, b"Action=ListUsers")
+    body = response.read_body().decode()
+    assert body.startswith("<ErrorResponse><Error><Type>Sender</Type><Code>AuthorizationHeaderMalformed")
