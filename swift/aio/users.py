@@ -14,7 +14,9 @@ def create_users(plan: ClusterPlan) -> None:
     """Create the users that a running cluster lacks; raise ``SwiftError``."""
     identities = LocalIdentities(str(plan.etc / "internal-client.conf"), str(plan.key_file))
     tenant, _, name = plan.user.partition(":")
-    users: list[tuple[str, str, tuple[str, ...]]] = [(plan.user, plan.key, (_OWNER, _OPERATOR))]
+    # A key from the environment of a container is for one account.
+    rights = (_OWNER, _OPERATOR) if plan.has_test_users else (_OWNER,)
+    users: list[tuple[str, str, tuple[str, ...]]] = [(plan.user, plan.key, rights)]
     if plan.has_test_users:
         users += [
             (f"{tenant}:{name}3", f"{plan.key}3", ()),

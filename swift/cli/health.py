@@ -177,6 +177,7 @@ def _unknown(error: Exception) -> Health:
     nothing = {
         "async_pending": 0,
         "async_pending_last": 0,
+        "native_disk": {},
         "quarantined": {"objects": 0, "containers": 0, "accounts": 0},
     }
     return Health([problem], [], 0, [], None, nothing)

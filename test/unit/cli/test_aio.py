@@ -204,7 +204,7 @@ def test_logins_come_from_the_environment_of_containers(tmp_path, monkeypatch):
     monkeypatch.setenv("SWIFT_KEY", "secret")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIA_1")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s3/secret")
-    args = make_parser().parse_args(["start", str(tmp_path / "one"), "--from-environment"])
+    args = make_parser().parse_args(["start", str(tmp_path / "one"), "--from-environment", "--tempauth"])
     plan = plans_from_args(args)[1]
     create_cluster(plan)
     conf = (tmp_path / "one/etc/proxy-server.conf").read_text()
@@ -215,6 +215,20 @@ def test_logins_come_from_the_environment_of_containers(tmp_path, monkeypatch):
     assert plans_from_args(args) == (plan, plan), "a later start finds the same cluster"
     without = make_parser().parse_args(["start", str(tmp_path / "two")])
     assert plans_from_args(without)[1].user == "test:tester"
+
+
+def test_users_of_a_new_cluster_are_in_it(tmp_path):
+    args = make_parser().parse_args(["start", str(tmp_path / "one"), "--key", "very-secret"])
+    plan = plans_from_args(args)[1]
+    create_cluster(plan)
+    conf = (tmp_path / "one/etc/proxy-server.conf").read_text()
+    assert "[filter:swiftauth]" in conf
+    assert "tempauth" not in conf
+    assert "very-secret" not in conf
+    assert plan.key_file.stat().st_mode & 0o777 == 0o600
+    text = (tmp_path / "one/aio.json").read_text().replace('"tempauth": false', '"tempauth": true')
+    (tmp_path / "one/aio.json").write_text(text)
+    assert plans_from_args(args)[1].tempauth, "an older cluster keeps its users"
 
 
 @pytest.mark.parametrize(
