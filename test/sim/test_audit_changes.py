@@ -208,6 +208,7 @@ NOT_REPORTED = {
     "middleware/slo/hidden_segments.py": "hidden parts of the object that the line names",
     "middleware/slo/upload.py": "asks for segments",
     "middleware/staticweb/filter.py": "reads pages and listings",
+    "middleware/swiftauth/filter.py": "reads the tags of the object that the line names",
     "middleware/symlink.py": "reads targets",
     "middleware/versioned_writes/archive.py": "versions of the object that the line names",
     "middleware/versioned_writes/containers.py": "hidden container of the container that the line names",

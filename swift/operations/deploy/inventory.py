@@ -277,7 +277,7 @@ def _parse_proxy(table: Table, conf: Mapping[str, Mapping[str, str]]) -> ProxyOp
     if auth == SWIFTAUTH and users and TEMPAUTH not in pipeline:
         raise names.error(repr(users[0][0]), "is for tempauth: with swiftauth swift-user creates users")
     if auth == SWIFTAUTH and pipeline and SWIFTAUTH not in pipeline:
-        raise table.error("pipeline", "has no swiftauth, which auth asks for")
+        raise table.error("pipeline", "has no swiftauth, which auth names")
     if pipeline and (pipeline[-1] != "proxy-server" or pipeline.count("proxy-server") > 1):
         raise table.error("pipeline", "must end with proxy-server")
     options = ProxyOptions(
