@@ -148,7 +148,10 @@ class RecordStore:
         try:
             found: Found[Record] = self.read(kind, name)
         except DamagedRecord:
-            head = self._client.head(EntityPath(ACCOUNT, kind.kind, name))
+            try:
+                head = self._client.head(EntityPath(ACCOUNT, kind.kind, name))
+            except UnexpectedResponse as error:
+                raise StoreUnavailable(f"cannot read {kind.kind}/{name}: {error}")
             found = Found(None, (head or {}).get("etag", "").strip('"'))
             if head is None:
                 return False

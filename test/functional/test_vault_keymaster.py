@@ -10,7 +10,7 @@ from test.functional.test_s3 import client_of, refused
 from test.support.cluster import LiveCluster
 from test.support.vault import KEY, VAULTS
 
-BODY = b"what nobody may read on a disk " * 100
+BODY = b"not to be read on a disk " * 100
 SECRET = bytes(range(32))
 #: Seconds for which secrets are used, and further ones during an outage.
 FRESH_S, OUTAGE_S = 1, 3

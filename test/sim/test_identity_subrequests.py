@@ -1,4 +1,4 @@
-"""What a request makes filters ask for is judged by the caller's policies too."""
+"""Requests that filters make for a caller are judged by the caller's policies too."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Passwords are hashed slowly, guesses are slowed, and nobody is locked out by others."""
+"""Passwords are hashed slowly, guesses are slowed, and no user is locked out by others."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a caller may do: its policies, those of buckets and roles, boundaries, owners and operators."""
+"""Rights of a caller: its policies, those of buckets and roles, boundaries, owners and operators."""
 
 import json
 

@@ -61,7 +61,7 @@ def test_a_change_is_made_over_what_others_changed_meanwhile(world):
 
     record = world.store.update(User, "test:alice", change)
     assert (record.groups, record.note) == (("staff", "more"), "two")
-    assert world.store.update(User, "test:nobody", change) is None
+    assert world.store.update(User, "test:missing", change) is None
 
 
 def test_a_change_that_always_comes_late_ends(world):
@@ -206,3 +206,15 @@ def test_what_is_made_of_a_record_has_to_be_made_again_in_time(world):
     world.store.create(ALICE)
     _, until = world.cache.get_until(User, "test:alice")
     assert until == world.clock.now + 15
+
+
+def test_a_damaged_record_cannot_be_deleted_while_its_account_is_away(world):
+    world.store.create(ALICE)
+    world.pipeline.containers[".swiftauth", "users"]["test:alice"] = b"{", {}
+
+    def fail_heads(request):
+        world.pipeline.is_down = request.method == "HEAD"
+
+    world.pipeline.before = fail_heads
+    with pytest.raises(StoreUnavailable):
+        world.store.delete(User, "test:alice")

@@ -1,4 +1,4 @@
-"""Tokens say who the caller is, and cannot be made or changed by anybody else."""
+"""Tokens say who the caller is, and cannot be made or changed by other clients."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What one policy decides: a table of cases."""
+"""Decisions of one policy: a table of cases."""
 
 import pytest
 

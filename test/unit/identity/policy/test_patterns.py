@@ -1,4 +1,4 @@
-"""Patterns of policies match what they say, whoever wrote them."""
+"""Patterns of policies match what they say."""
 
 import time
 

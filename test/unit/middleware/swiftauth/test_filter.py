@@ -135,7 +135,7 @@ def test_a_log_in_gives_a_token_that_works_and_ends(world):
 
 @pytest.mark.parametrize(
     "user, key",
-    [("t:owner", "wrong"), ("t:nobody", "x"), ("t", "x"), ("", ""), ("t:a/b", "x"), ("é:\x00", "")],
+    [("t:owner", "wrong"), ("t:missing", "x"), ("t", "x"), ("", ""), ("t:a/b", "x"), ("é:\x00", "")],
 )
 def test_a_wrong_log_in_is_401_whether_there_is_such_a_user_or_not(world, user, key):
     response = world.login(user, key)

@@ -249,7 +249,7 @@ def test_a_bucket_policy_is_never_a_right_to_change_it(front):
     assert refused(front("GET", "/bucket?policy")) and refused(front("DELETE", "/bucket?policy"))
     front.may({"Action": "s3:GetBucketPolicy", "Resource": BUCKET})
     assert front("GET", "/bucket?policy").status == 200
-    # A policy that denies everything to everybody is removed by the owner.
+    # A policy that denies everything to all callers is removed by the owner.
     front.set_policy({"Effect": "Deny", "Principal": "*", "Action": "s3:*", "Resource": [BUCKET, KEYS]})
     front.may(is_owner=True)
     assert refused(front("GET", "/bucket/key"))
