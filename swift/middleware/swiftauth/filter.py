@@ -331,6 +331,8 @@ class Swiftauth(GroupAuthorization):
             return self._serve_operation(request)
         if path == "token":
             return self._revoke_token(request)
+        if path == "caller":
+            return self._describe_caller(request)
         if request.method != "GET":
             return error_response(405)
         version, _, rest = path.partition("/")
@@ -416,6 +418,27 @@ class Swiftauth(GroupAuthorization):
             return unauthorized_response(request)
         self._service.revoke(ticket)
         return Response(204)
+
+    def _describe_caller(self, request: Request) -> Response:
+        """Tell the sender of a token, as JSON, whose it is and when it ends."""
+        if request.method != "GET":
+            return error_response(405)
+        token = request.headers.get("x-auth-token", "")
+        ticket = None
+        if token.startswith(self._token_start):
+            ticket = self._directory.tickets.read_token(token[len(self._token_start) :], self._now())
+        caller = None if ticket is None else self._directory.caller_of_ticket(ticket)
+        if ticket is None or caller is None:
+            return unauthorized_response(request)
+        members = {
+            "name": caller.name,
+            "tenant": caller.tenant,
+            "account": caller.account,
+            "operator": caller.is_operator,
+            "owner": caller.rights.verdict_in(caller.account) is PolicyVerdict.ALLOW,
+            "ends": ticket.ends,
+        }
+        return _json_response(200, members)
 
     # operations
 

@@ -1,0 +1,191 @@
+"""The console over a simulated cluster with identities, and a browser without scripts."""
+
+import json
+import re
+from types import SimpleNamespace
+from urllib.parse import quote, unquote, urlencode, urljoin, urlsplit
+
+from swift.base.limits import Limits
+from swift.compose import Cluster
+from swift.console.core.session import COOKIE
+from swift.console.filter import Console, ConsoleSettings
+from swift.http.mediatypes import TypeGuesser
+from swift.http.request import Request
+from swift.identity.passwords import LoginBrake
+from swift.middleware.bulk.filter import Bulk, BulkSettings
+from swift.middleware.slo.filter import Slo
+from swift.middleware.slo.settings import SloSettings
+from swift.middleware.swiftauth.filter import Swiftauth
+from swift.middleware.swiftauth.people import People
+from swift.middleware.swiftauth.service import IdentityService
+from swift.middleware.swiftauth.settings import SwiftauthSettings
+from swift.middleware.swiftauth.webidentity import WebIdentities
+from swift.middleware.symlink import Symlink, SymlinkSettings
+from swift.middleware.tempurl.filter import FILTER as TEMPURL
+from swift.middleware.versioned_writes.filter import VersionedWrites
+from swift.middleware.versioned_writes.settings import VersionedWritesSettings
+from swift.runtime.wsgi import response_or_error
+from swift.s3.core.call import Features
+from swift.s3.core.settings import S3Settings
+from swift.s3.filter import S3Api
+from swift.telemetry.log import silent_log
+from swift.telemetry.telemetry import Telemetry
+from test.support.identities import KEYS, make_identities
+from test.support.sim import Answer
+
+HOST = "console.example"
+
+
+class ConsoleWorld:
+    """The filters of a proxy over a simulated cluster.
+
+    Users of tenant ``t``: ``owner``, ``user`` (no rights) and, in tenant ``a``, the operator ``op``; the password
+    of each is its name and ``-password``.
+    """
+
+    def __init__(self, sim, **settings):
+        self.sim = sim
+        guesser = TypeGuesser("/none", ())
+        telemetry = Telemetry(silent_log())
+        made = Cluster(SimpleNamespace(limits=Limits()), sim.policies), guesser
+        versions = VersionedWrites(
+            Symlink(sim.app, SymlinkSettings()), VersionedWritesSettings(allow_object_versioning=True), made
+        )
+        large = SloSettings.parse({"rate_limit_segments_per_sec": "0"})
+        below = Slo(versions, large, sim.hasher, guesser, silent_log())
+        self.made = make_identities(SimpleNamespace(handle=self._with_cache(below.handle)), stale_s=0.0)
+        auth = Swiftauth(
+            below, SwiftauthSettings(), self._service, {"AUTH_": ""}, telemetry, now=self.made.clock
+        )
+        s3 = S3Api(auth, S3Settings.parse({"min_segment_size": "1"}), telemetry, Features(query_api=True))
+        bulk = Bulk(s3, BulkSettings(), 1024, telemetry)
+        self.filter = Console(TEMPURL.build(bulk, {}), ConsoleSettings(**settings))
+        operations = {
+            "t:owner": [".admin"],
+            "t:user": [],
+            "a:op": [".admin", ".reseller_admin"],
+        }
+        for name, groups in operations.items():
+            password = f"{name.partition(':')[2]}-password"
+            self.op("CreateUser", user=name, password=password, groups=groups)
+
+    def _with_cache(self, handle):
+        def handle_with_cache(request):
+            request.env["swift.cache"] = self.sim.cache
+            return handle(request)
+
+        return handle_with_cache
+
+    def _service(self, _forward):
+        made = self.made
+        web = WebIdentities(made.cache, KEYS, lambda: None, monotonic=made.clock)
+        service = IdentityService(
+            *(made.directory, made.operations, made.passwords, LoginBrake(made.clock), KEYS, web),
+            silent_log(),
+        )
+        return service, People(service, made.clock, public_url="")
+
+    def op(self, operation, **params):
+        """Carry out an operation on identities with all rights."""
+        context = SimpleNamespace(values=lambda _key: None)
+        return self.made.operations.call(operation, params, None, context)
+
+    def browser(self, user="", password=None):
+        """Return a browser; with a user it has logged in."""
+        browser = Browser(self)
+        if user:
+            name = user.partition(":")[2]
+            browser.post("/console/login", user=user, key=password or f"{name}-password")
+            assert COOKIE in browser.cookies, browser.page
+        return browser
+
+    def send(self, request):
+        """Return the response to a request."""
+        request.env["swift.cache"] = self.sim.cache
+        request.env["swift.trans_id"] = "tx1"
+        return Answer(response_or_error(self.filter.handle, request))
+
+
+class Browser:
+    """Keeps cookies, follows redirects and sends forms with the CSRF token of the last page."""
+
+    def __init__(self, world):
+        self.world = world
+        self.cookies = {}
+        self.address = "/console"
+        self.page = ""
+        self.status = 0
+        self.headers = {}
+
+    @property
+    def csrf(self):
+        """The CSRF token of the last page that had one."""
+        return self._csrf
+
+    _csrf = ""
+
+    def get(self, address, headers=None, **query):
+        """Load a page; return its text."""
+        if query:
+            address = f"{address}?{urlencode(query, quote_via=quote)}"
+        return self._load("GET", address, headers or {}, b"")
+
+    def post(self, address, headers=None, *, csrf=None, **fields):
+        """Send a form; return the text of the page to which it leads. Lists are fields given several times."""
+        pairs = [(name, each) for name, value in fields.items() for each in _as_list(value)]
+        pairs.append(("csrf", self.csrf if csrf is None else csrf))
+        sent = {
+            "content-type": "application/x-www-form-urlencoded",
+            "origin": f"http://{HOST}",
+            "referer": f"http://{HOST}{self.address}",
+            **(headers or {}),
+        }
+        return self._load("POST", address, sent, urlencode(pairs).encode())
+
+    def send(self, method, address, headers=None, body=b""):
+        """Send what a script of the page sends; return the parsed JSON."""
+        sent = {"accept": "application/json", "x-csrf-token": self.csrf, **(headers or {})}
+        text = self._load(method, address, sent, body)
+        return json.loads(text) if text else None
+
+    def _load(self, method, address, headers, body):
+        for _ in range(5):
+            parts = urlsplit(urljoin(self.address, address))
+            sent = {"host": HOST, **headers}
+            if self.cookies:
+                sent["cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+            if method in ("POST", "PUT"):
+                sent["content-length"] = str(len(body))
+            request = Request(method, parts.path, sent, body, query=parts.query, remote_addr="10.0.0.9")
+            response = self.world.send(request)
+            self.status, self.headers = response.status, response.headers
+            cookie = response.headers.get("set-cookie")
+            if cookie:
+                name, _, rest = cookie.partition("=")
+                value, _, attributes = rest.partition(";")
+                self.cookies[name] = value
+                if "Max-Age=0" in attributes:
+                    del self.cookies[name]
+            if response.status != 303:
+                break
+            address, method, body, headers = response.headers["location"], "GET", b"", {}
+        self.body = response.body
+        self.page = response.body.decode("utf-8", "replace")
+        if "text/html" in response.headers.get("content-type", ""):
+            self.address = f"{parts.path}?{parts.query}" if parts.query else parts.path
+            found = re.search(r'data-csrf="([^"]*)"', self.page)
+            self._csrf = found[1] if found else self._csrf
+        return self.page
+
+    @property
+    def links(self):
+        """The addresses of the last page, quoted as they are there."""
+        return [address.replace("&amp;", "&") for address in re.findall(r' href="([^"]*)"', self.page)]
+
+    def path(self):
+        """Return the unquoted path and query of the page."""
+        return unquote(self.address)
+
+
+def _as_list(value):
+    return value if isinstance(value, list) else [value]
