@@ -118,6 +118,12 @@ IDENTITY = _declare_key(
     "The caller's rights by policies (identity.rights.Rights); None where only ACLs count, unset for callers "
     "without any (ours).",
 )
+OIDC_SESSION = _declare_key(
+    "swift.oidc_session",
+    _OBJECT,
+    "The token of a log-in through an identity provider that leads to the console "
+    "(identity.oidc.login.OidcSession), set on the request for a filter further left (ours).",
+)
 CLIENT_ADDRESS = _declare_key(
     "swift.client_address",
     _TEXT,

@@ -23,7 +23,7 @@ from swift.identity.names import SESSION_PREFIX
 TOKEN_MAX = 6144
 _PAYLOAD_MAX = 16 << 10
 _CACHED_MAX = 10_000
-_TOKEN, _SESSION, _SESSION_SECRET = "token", "session", "session secret"
+_TOKEN, _SESSION, _SESSION_SECRET, _SESSION_KEY = "token", "session", "session secret", "session key"
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,11 @@ class Tickets:
         """Return the session token of a temporary access key, and its secret key."""
         token = self._make(_SESSION, ticket)
         return token, self._secret_of(token)
+
+    def session_key(self, token_id: str) -> str:
+        """Return the access key of the session of an id: the same one while the active key is the same."""
+        digest = self._keys.sign(_SESSION_KEY, token_id.encode("ascii"))
+        return SESSION_PREFIX + base64.b32encode(digest[:10]).decode("ascii")
 
     def read_token(self, token: str, now: float) -> Ticket | None:
         """Return the content of a valid token of the Swift API; None for an ended or any other text."""

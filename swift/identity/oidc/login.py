@@ -13,6 +13,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
+from typing import NamedTuple
 from urllib.parse import parse_qsl, quote_plus, urlencode
 
 from swift.base.clock import Clock
@@ -59,6 +60,14 @@ class LoginResult:
     return_to: str
     #: Headers of the response that the caller makes; they end the log-in in the browser.
     headers: HeaderMap
+
+
+class OidcSession(NamedTuple):
+    """The result of a log-in that leads to the console (``environkeys.OIDC_SESSION``)."""
+
+    #: The token of the Swift API.
+    token: str
+    return_to: str
 
 
 class _Refused(OidcError):

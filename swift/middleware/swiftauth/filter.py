@@ -63,7 +63,7 @@ from swift.middleware.authorization import (
 from swift.middleware.filter import App, FilterDeclaration
 from swift.middleware.groupauth import GroupAuthorization, RefusalEvents, required_groups
 from swift.middleware.swiftauth.people import People
-from swift.middleware.swiftauth.query import RequestContext
+from swift.middleware.swiftauth.query import QueryError, RequestContext
 from swift.middleware.swiftauth.queryapi import QueryApi
 from swift.middleware.swiftauth.service import IdentityService, make_service
 from swift.middleware.swiftauth.settings import SwiftauthSettings
@@ -141,15 +141,14 @@ class Swiftauth(GroupAuthorization):
             return self._serve_auth_path(request)
         token = request.headers.get("x-auth-token") or request.headers.get("x-storage-token")
         if token and token.startswith(self._token_start):
-            caller = self._caller_of_token(token)
-            if caller is None:
+            holder = self._token_holder(token)
+            if holder is None:
                 self._count(_UNAUTHORIZED)
                 return unauthorized_response(request)
+            caller = holder.caller
             service = request.headers.get("x-service-token")
-            service_caller = None
-            if service and service.startswith(self._token_start):
-                service_caller = self._caller_of_token(service)
-            groups = [caller.groups, *self._service_groups(service_caller)]
+            service_holder = self._token_holder(service) if service else None
+            groups = [caller.groups, *self._service_groups(service_holder)]
             return self._forward_identified(request, caller, ",".join(groups))
         if token and not self._settings.pass_unknown and token.startswith(self._prefixes[0]):
             self._count(_UNAUTHORIZED)
@@ -169,19 +168,23 @@ class Swiftauth(GroupAuthorization):
             env[environkeys.RESELLER_REQUEST] = True
         return respond_to_identity_question(request) or self._forward_with_account_acl(request)
 
-    def _service_groups(self, caller: Caller | None) -> list[str]:
+    def _service_groups(self, holder: _Holder | None) -> list[str]:
         """Return the groups of a service that accounts require.
 
         With others of its groups any user would get its rights without its denials and limits.
         """
-        if caller is None or caller.rights.boundaries:
+        if holder is None or holder.caller.rights.boundaries:
             return []
         required = set(self._required_groups.values())
-        return [group for group in caller.groups.split(",") if group in required]
+        return [group for group in holder.caller.groups.split(",") if group in required]
 
-    def _caller_of_token(self, token: str) -> Caller | None:
+    def _token_holder(self, token: str) -> _Holder | None:
+        """Return the content and the caller of a token; None if it is not valid."""
+        if not token.startswith(self._token_start):
+            return None
         ticket = self._directory.tickets.read_token(token[len(self._token_start) :], self._now())
-        return None if ticket is None else self._directory.caller_of_ticket(ticket)
+        caller = None if ticket is None else self._directory.caller_of_ticket(ticket)
+        return None if ticket is None or caller is None else _Holder(ticket, caller)
 
     # S3
 
@@ -327,12 +330,16 @@ class Swiftauth(GroupAuthorization):
 
     def _serve_auth_path(self, request: Request) -> Response:
         path = request.lossy_path[len(self._auth_path) :]
-        if path == "identity":
-            return self._serve_operation(request)
-        if path == "token":
-            return self._revoke_token(request)
-        if path == "caller":
-            return self._describe_caller(request)
+        served = _SERVED_WITH_TOKEN.get(path)
+        if served is not None:
+            method, serve = served
+            if request.method != method:
+                return error_response(405)
+            holder = self._token_holder(request.headers.get("x-auth-token", ""))
+            if holder is None:
+                return unauthorized_response(request)
+            request.env[environkeys.ACCESS_LOGGING] = {"user_id": holder.caller.name}
+            return serve(self, request, holder)
         if request.method != "GET":
             return error_response(405)
         version, _, rest = path.partition("/")
@@ -405,59 +412,43 @@ class Swiftauth(GroupAuthorization):
             scheme = request.scheme
         return f"{scheme}://{request.headers.get('host', 'localhost')}/v1/{quote(account)}"
 
-    def _revoke_token(self, request: Request) -> Response:
-        """Revoke the token of a DELETE of ``/auth/token``."""
-        if request.method != "DELETE":
-            return error_response(405)
-        token = request.headers.get("x-auth-token", "")
-        if not token.startswith(self._token_start):
-            return unauthorized_response(request)
-        text = token[len(self._token_start) :]
-        ticket = self._directory.tickets.read_token(text, self._now())
-        if ticket is None or self._directory.caller_of_ticket(ticket) is None:
-            return unauthorized_response(request)
-        self._service.revoke(ticket)
+    # with a token
+
+    def _revoke_token(self, _request: Request, holder: _Holder) -> Response:
+        """Revoke the token."""
+        self._service.revoke(holder.ticket)
         return Response(204)
 
-    def _describe_caller(self, request: Request) -> Response:
+    def _describe_caller(self, _request: Request, holder: _Holder) -> Response:
         """Tell the sender of a token, as JSON, whose it is and when it ends."""
-        if request.method != "GET":
-            return error_response(405)
-        token = request.headers.get("x-auth-token", "")
-        ticket = None
-        if token.startswith(self._token_start):
-            ticket = self._directory.tickets.read_token(token[len(self._token_start) :], self._now())
-        caller = None if ticket is None else self._directory.caller_of_ticket(ticket)
-        if ticket is None or caller is None:
-            return unauthorized_response(request)
+        caller = holder.caller
         members = {
             "name": caller.name,
             "tenant": caller.tenant,
             "account": caller.account,
             "operator": caller.is_operator,
             "owner": caller.rights.verdict_in(caller.account) is PolicyVerdict.ALLOW,
-            "ends": ticket.ends,
+            "ends": holder.ticket.ends,
         }
         return _json_response(200, members)
 
-    # operations
+    def _give_session_keys(self, request: Request, holder: _Holder) -> Response:
+        """Return the temporary S3 keys of a token, as members of a JSON object."""
+        try:
+            keys = self._query_api.sts.session_keys(*holder, RequestContext(request))
+        except QueryError as error:
+            return _json_response(error.status, {"error": str(error)})
+        return _json_response(200, keys)
 
-    def _serve_operation(self, request: Request) -> Response:
+    def _serve_operation(self, request: Request, holder: _Holder) -> Response:
         """Respond to an operation on identities: a JSON object with its name and parameters."""
-        token = request.headers.get("x-auth-token", "")
-        caller = self._caller_of_token(token) if token.startswith(self._token_start) else None
-        if caller is None:
-            return unauthorized_response(request)
-        request.env[environkeys.ACCESS_LOGGING] = {"user_id": caller.name}
-        if request.method != "POST":
-            return error_response(405)
         try:
             tree = _read_json(request)
             params = tree.get("parameters", {})
             if not isinstance(params, dict) or tree.keys() - {"operation", "parameters"}:
                 raise InvalidIdentity("parameters", "must be an object, beside operation only")
             name = str(tree.get("operation", ""))
-            result = self._service.operations.call(name, params, caller, RequestContext(request))
+            result = self._service.operations.call(name, params, holder.caller, RequestContext(request))
         except Forbidden as error:
             return _json_response(403, {"error": str(error)})
         except Conflict as error:
@@ -475,6 +466,22 @@ class Swiftauth(GroupAuthorization):
         self._count(_ERRORS)
         self._log.error(f"a request is refused: {reason}", txid=request.env.get(environkeys.TRANS_ID))
         return error_response(503, headers={"retry-after": str(RETRY_AFTER_S)})
+
+
+class _Holder(NamedTuple):
+    """The content of a valid token, and the caller that holds it."""
+
+    ticket: Ticket
+    caller: Caller
+
+
+#: Path below ``/auth/`` → its method, and the function that serves the holder of a token.
+_SERVED_WITH_TOKEN: dict[str, tuple[str, Callable[[Swiftauth, Request, _Holder], Response]]] = {
+    "caller": ("GET", Swiftauth._describe_caller),
+    "identity": ("POST", Swiftauth._serve_operation),
+    "session-keys": ("POST", Swiftauth._give_session_keys),
+    "token": ("DELETE", Swiftauth._revoke_token),
+}
 
 
 class _Verdict(NamedTuple):

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from html import escape
 from urllib.parse import quote, urlsplit
 
 from swift.base.clock import Clock
+from swift.http import environkeys
 from swift.http.request import Request
 from swift.http.response import HTML, Response
 from swift.identity.directory import Caller
-from swift.identity.oidc.login import LoginResult, PeopleLogin
+from swift.identity.oidc.login import LoginResult, OidcSession, PeopleLogin
 from swift.identity.records import Role
 from swift.identity.tokens import Ticket, new_id
 from swift.middleware.swiftauth.query import RequestContext
@@ -20,6 +20,8 @@ from swift.middleware.swiftauth.service import IdentityService
 from swift.middleware.swiftauth.webidentity import WebIdentity, is_trusted
 
 LOGIN_KEY = "oidc login"
+#: Log-ins that lead to it or to a path below it are passed to the console.
+CONSOLE = "/console"
 MakeToken = Callable[[Request, Ticket, Caller], Response]
 _PAGE_HEADERS = {
     "content-type": HTML,
@@ -35,6 +37,7 @@ class People:
 
     def __init__(self, service: IdentityService, clock: Clock, *, public_url: str):
         self._service = service
+        self._clock = clock
         self._login = PeopleLogin(
             service.web.verifier,
             service.keys.sign(LOGIN_KEY, b""),
@@ -57,6 +60,9 @@ class People:
             page = f"<html><h1>Log-in refused</h1><p>{escape(text)}</p></html>"
             return Response(403, {**_PAGE_HEADERS, **result.headers}, page.encode("utf-8", "replace"))
         response = make_token(request, *session)
+        if result.return_to.startswith(CONSOLE):
+            found = OidcSession(response.headers["x-auth-token"], result.return_to)
+            request.env[environkeys.OIDC_SESSION] = found
         return _lead_back(response, result)
 
     def _session(self, request: Request, result: LoginResult) -> tuple[Ticket, Caller] | None:
@@ -72,7 +78,7 @@ class People:
             context = RequestContext(request, {"sts:rolesessionname": session}, identity.condition_values())
             if not is_trusted(role, identity, context):
                 continue
-            now = time.time()
+            now = self._clock.time()
             ticket = Ticket(
                 name,
                 *(now, now + role.max_session, new_id(), session),

@@ -32,7 +32,7 @@ class QueryApi:
     """Serves the actions of both services."""
 
     def __init__(self, service: IdentityService, now: Callable[[], float] = time.time):
-        self._sts = Sts(service, now)
+        self.sts = Sts(service, now)
         self._iam = Iam(service)
         self._log = service.log
 
@@ -42,15 +42,15 @@ class QueryApi:
         try:
             query = Query(read_form(request), caller, access_key, request)
             action = query.action
-            if action in self._sts.handlers:
-                namespace, handler = sts.NAMESPACE, self._sts.handlers[action]
+            if action in self.sts.handlers:
+                namespace, handler = sts.NAMESPACE, self.sts.handlers[action]
             elif action in self._iam.handlers:
                 handler = self._iam.handlers[action]
             else:
                 raise QueryError("NotImplemented", f"the action {action[:64]!a} is not implemented", 501)
             if caller is None and access_key:
                 raise QueryError("SignatureDoesNotMatch", "the access key or the signature is wrong", 403)
-            if caller is None and action not in self._sts.unsigned:
+            if caller is None and action not in self.sts.unsigned:
                 raise QueryError("MissingAuthenticationToken", "the request has no signature", 403)
             return respond(request, query, namespace, handler)
         except (QueryError, Forbidden, InvalidIdentity, Conflict, TooManyLogins) as error:

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import re
-import secrets
 import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from swift.identity.names import (
-    SESSION_PREFIX,
-    InvalidIdentity,
-    QualifiedName,
-    parse_arn,
-)
+from swift.identity.directory import Caller
+from swift.identity.names import InvalidIdentity, QualifiedName, parse_arn
 from swift.identity.oidc.errors import OidcCause, OidcError
-from swift.identity.policy.conditions import InvalidPolicy
+from swift.identity.policy.conditions import InvalidPolicy, PolicyContext
 from swift.identity.policy.document import parse_session_policy
 from swift.identity.policy.evaluate import PolicyVerdict
 from swift.identity.policy.principals import role_arn
@@ -30,7 +25,6 @@ NAMESPACE = "https://sts.amazonaws.com/doc/2011-06-15/"
 #: Shortest session; longest one of a user; longest one of a role that a role takes.
 DURATION_MIN, USER_DURATION_MAX, CHAIN_DURATION_MAX = 900.0, 129600.0, 3600.0
 DURATION_DEFAULT, USER_DURATION_DEFAULT = 3600.0, 43200.0
-_KEY_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 _is_session_name = re.compile(r"[\w+=,.@-]{2,64}", re.ASCII).fullmatch
 #: Parameters that are refused, not ignored: they would limit the session.
 _REFUSED_PARAMS = ("PolicyArns.member.1.arn", "Tags.member.1.Key", "SerialNumber", "TokenCode")
@@ -67,11 +61,22 @@ class Sts:
         _refuse_params(query)
         if is_session_key(query.access_key):
             raise access_denied("Cannot call GetSessionToken with session credentials")
-        _require_action(query, "sts:GetSessionToken")
+        _require_action(caller, "sts:GetSessionToken", query.context())
         duration = _duration(query, USER_DURATION_DEFAULT, USER_DURATION_MAX)
         now = self._now()
         ticket = Ticket(caller.name, now, now + duration, new_id(), parent=query.access_key)
         return {"Credentials": self._credentials(ticket)}
+
+    def session_keys(self, ticket: Ticket, caller: Caller, context: PolicyContext) -> dict[str, Value]:
+        """Return temporary keys that are the same session as a token of the Swift API, and end with it.
+
+        Raises ``QueryError`` for a user to whom sts:GetSessionToken is denied.
+        """
+        if not ticket.is_session:
+            # The limits of the token's key are those of the new keys; they need not allow the action.
+            without_limits = replace(caller.rights, boundaries=())
+            _require_action(caller._replace(rights=without_limits), "sts:GetSessionToken", context)
+        return self._credentials(ticket)
 
     def _assume_role(self, query: Query) -> dict[str, Value]:
         caller = query.caller
@@ -157,10 +162,9 @@ class Sts:
         }
 
     def _credentials(self, ticket: Ticket) -> dict[str, Value]:
-        access_key = SESSION_PREFIX + "".join(secrets.choice(_KEY_LETTERS) for _ in range(16))
-        token, secret = self._service.directory.tickets.make_session_token(
-            replace(ticket, access_key=access_key)
-        )
+        tickets = self._service.directory.tickets
+        access_key = tickets.session_key(ticket.id)
+        token, secret = tickets.make_session_token(replace(ticket, access_key=access_key))
         return {
             "AccessKeyId": access_key,
             "SecretAccessKey": secret,
@@ -182,10 +186,8 @@ def _refuse_params(query: Query) -> None:
             raise QueryError("NotImplemented", f"{name.partition('.')[0]} is not implemented", 501)
 
 
-def _require_action(query: Query, action: str) -> None:
-    caller = query.caller
-    assert caller is not None, "it is signed"
-    request = AccessRequest((action,), caller.account, query.context(), arn="*")
+def _require_action(caller: Caller, action: str, context: PolicyContext) -> None:
+    request = AccessRequest((action,), caller.account, context, arn="*")
     if caller.rights.decide(request, None).verdict is PolicyVerdict.DENY:
         raise access_denied(f"{caller.name} is not authorized to perform: {action}")
 

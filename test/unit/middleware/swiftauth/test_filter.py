@@ -34,7 +34,7 @@ from test.support.sim import MemoryCache
 class World:
     """The filters of a proxy over memory, and requests to them."""
 
-    def __init__(self, *, tempauth_users=None, **options):
+    def __init__(self, *, tempauth_users=None, verifier=None, public_url="", **options):
         self.made = make_identities()
         self.pipeline = self.made.pipeline
         telemetry = Telemetry(silent_log())
@@ -47,12 +47,13 @@ class World:
 
         def make(_forward):
             made = self.made
-            web = WebIdentities(made.cache, KEYS, lambda: None, monotonic=made.clock)
+            verifiers = SimpleNamespace(of=lambda _provider: verifier)
+            web = WebIdentities(made.cache, KEYS, lambda: verifiers, monotonic=made.clock)
             service = IdentityService(
                 *(made.directory, made.operations, made.passwords, LoginBrake(made.clock), KEYS, web),
                 telemetry.log,
             )
-            return service, People(service, made.clock, public_url="")
+            return service, People(service, made.clock, public_url=public_url)
 
         self.filter = Swiftauth(below, settings, make, {"AUTH_": ""}, telemetry, now=self.made.clock)
         self.s3 = S3Api(self.filter, S3Settings(), telemetry, Features(query_api=True))
@@ -183,7 +184,8 @@ def test_other_paths_and_methods_of_the_log_in(world):
         ("GET", "/auth/v3/x", 400),
         ("GET", "/auth/token", 405),
         ("GET", "/auth/oidc/none/login", 404),
-        ("GET", "/auth/identity", 401),
+        ("GET", "/auth/identity", 405),
+        ("GET", "/auth/session-keys", 405),
     ):
         assert world.send(method, path).status == status, path
 
@@ -362,6 +364,63 @@ TRUST = json.dumps(
         }
     }
 )
+
+
+def keys_of_token(world, token):
+    response = world.send("POST", "/auth/session-keys", {"x-auth-token": token})
+    assert response.status == 200, response.read_body()
+    found = json.loads(response.read_body())
+    assert set(found) == {"AccessKeyId", "SecretAccessKey", "SessionToken", "Expiration"}
+    return found["AccessKeyId"], found["SecretAccessKey"], found["SessionToken"]
+
+
+def test_a_token_gives_the_same_temporary_keys_each_time_and_they_end_with_it(world):
+    token = world.token("OWNER", "owner-secret")
+    keys = keys_of_token(world, token)
+    assert keys == keys_of_token(world, token)
+    assert keys[0] != keys_of_token(world, world.token("OWNER", "owner-secret"))[0]
+    assert world.s3_send("PUT", "/bucket", keys).status == 200
+    assert world.query(keys, "GetSessionToken").status == 403, "no chain of sessions"
+    user_keys = keys_of_token(world, world.token("USER", "user-secret"))
+    assert world.query(USER, "CreateAccessKey").status == 200
+    assert texts(world.query(user_keys, "CreateAccessKey"), "Code") == ["AccessDenied"], "nor lasting keys"
+    world.made.clock.now += 86400
+    assert world.s3_send("GET", "/bucket", keys).status == 403
+    assert world.send("POST", "/auth/session-keys", {"x-auth-token": token}).status == 401
+
+
+def revoke_token(world, token):
+    assert world.send("DELETE", "/auth/token", {"x-auth-token": token}).status == 204
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        revoke_token,
+        lambda world, _token: world.op("DeleteAccessKey", access_key="OWNER"),
+        lambda world, _token: world.op("UpdateUser", user="t:owner", disabled=True),
+        lambda world, _token: world.op("RevokeSessions", user="t:owner"),
+    ],
+)
+def test_what_ends_a_token_ends_its_temporary_keys(world, end):
+    token = world.token("OWNER", "owner-secret")
+    keys = keys_of_token(world, token)
+    assert world.s3_send("PUT", "/bucket", keys).status == 200
+    world.made.clock.now += 1
+    end(world, token)
+    assert world.s3_send("GET", "/bucket", keys).status == 403
+
+
+def test_temporary_keys_of_a_token_have_its_limits_and_can_be_denied(world):
+    key = world.op("CreateAccessKey", user="t:owner", read_only=True)
+    limited = world.token(key["access_key"], key["secret_key"])
+    user = give(world, permit("sts:GetSessionToken", "*", effect="Deny"))
+    assert world.s3_send("PUT", "/bucket", OWNER).status == 200
+    keys = keys_of_token(world, limited)
+    assert world.s3_send("GET", "/bucket", keys).status == 200
+    assert world.s3_send("PUT", "/bucket/o", keys, b"x").status == 403
+    assert world.send("POST", "/auth/session-keys", user).status == 403
+    assert world.send("POST", "/auth/session-keys", {"x-auth-token": "AUTH_satx"}).status == 401
 
 
 def test_a_role_is_taken_by_whom_it_trusts(world):
