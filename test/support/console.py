@@ -39,8 +39,8 @@ HOST = "console.example"
 class ConsoleWorld:
     """The filters of a proxy over a simulated cluster.
 
-    Users of tenant ``t``: ``owner``, ``user`` (no rights) and, in tenant ``a``, the operator ``op``; the password
-    of each is its name and ``-password``.
+    Users of tenant ``t``: ``owner``, ``user`` (no rights) and, in tenant ``a``, the operator ``op``. The
+    password of each is its name and ``-password``.
     """
 
     def __init__(self, sim, **settings):
@@ -131,7 +131,7 @@ class Browser:
         return self._load("GET", address, headers or {}, b"")
 
     def post(self, address, headers=None, *, csrf=None, **fields):
-        """Send a form; return the text of the page to which it leads. Lists are fields given several times."""
+        """Send a form, a field of a list several times; return the text of the page to which it leads."""
         pairs = [(name, each) for name, value in fields.items() for each in _as_list(value)]
         pairs.append(("csrf", self.csrf if csrf is None else csrf))
         sent = {

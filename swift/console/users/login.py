@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from urllib.parse import quote
 
 from swift.console.core.session import session_cookie
@@ -80,10 +81,10 @@ def finish_oidc(request: Request, forward: Forward) -> Response:
     token, return_to = session
     back = checked_return(return_to)
     # A redirect would still count as the provider's, and the browser would keep the cookie back.
+    address = escape(back)
     page = (
         f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>Console</title>'
-        f'<meta http-equiv="refresh" content="0;url={quote(back, safe="/?=&%")}">'
-        f'<p><a href="{quote(back, safe="/?=%")}">Go on</a></p></html>'
+        f'<meta http-equiv="refresh" content="0;url={address}"><p><a href="{address}">Go on</a></p></html>'
     )
     response.discard()
     headers = {**no_secret_headers(), "content-type": HTML, "set-cookie": session_cookie(token)}
