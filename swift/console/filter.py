@@ -19,7 +19,7 @@ from swift.console.core.session import Session, Sessions, SessionUnknown
 from swift.console.core.visit import Access, ConsoleParts, Route, Visit, route_table
 from swift.console.core.web import ROOT, BadForm, is_own_origin, link
 from swift.console.static import STATIC
-from swift.console.users import buckets, login
+from swift.console.users import buckets, keys, login, people, settings, usage
 from swift.http import environkeys
 from swift.http.request import Request
 from swift.http.response import Response, error_response
@@ -32,6 +32,10 @@ ROUTES: tuple[Route, ...] = (
     *STATIC,
     *login.ROUTES,
     *buckets.ROUTES,
+    *settings.ROUTES,
+    *keys.ROUTES,
+    *people.ROUTES,
+    *usage.ROUTES,
 )
 
 

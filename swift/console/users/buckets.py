@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from swift.console.core.api import ApiError
 from swift.console.core.visit import Route, Visit
 from swift.http.response import Response
 
@@ -12,7 +13,13 @@ def show_buckets(visit: Visit) -> Response:
     """Show a page of the account's buckets."""
     marker = visit.query.text("marker")
     prefix = visit.query.text("prefix")
-    rows = visit.api.listing(limit=str(PAGE + 1), marker=marker, prefix=prefix)
+    try:
+        rows = visit.api.listing(limit=str(PAGE + 1), marker=marker, prefix=prefix)
+    except ApiError as error:
+        if error.status != 403:
+            raise
+        # Its buckets may still be open to the caller, who has to know their names.
+        return visit.page("buckets.html", rows=None, more="", prefix=prefix, marker=marker)
     more = str(rows[PAGE - 1]["name"]) if len(rows) > PAGE else ""
     return visit.page("buckets.html", rows=rows[:PAGE], more=more, prefix=prefix, marker=marker)
 
