@@ -66,6 +66,18 @@ def test_a_bucket_is_not_made_twice(owner):
     assert owner.status == 409
 
 
+def test_a_bucket_is_made_with_object_lock_or_versions(owner):
+    owner.post("/console/buckets/make", bucket="locked", lock="yes")
+    page = owner.get("/console/bucket", bucket="locked")
+    assert "Versions are kept." in page and '<option value="">none</option>' in page
+    owner.post("/console/bucket/lock", bucket="locked", mode="GOVERNANCE", days="7")
+    assert owner.status == 200 and "<option selected>GOVERNANCE</option>" in owner.page
+    owner.post("/console/bucket/lock", bucket="locked", mode="FOREVER", days="7")
+    assert owner.status == 400
+    owner.post("/console/buckets/make", bucket="kept", versions="yes")
+    assert "Versions are kept." in owner.get("/console/bucket", bucket="kept")
+
+
 def test_versions_are_enabled_and_suspended(owner):
     assert "Versions are off" in owner.get("/console/bucket", bucket=S3_NAME)
     owner.post("/console/bucket/versioning", bucket=S3_NAME, status="Enabled")
