@@ -19,7 +19,20 @@ from swift.console.core.session import Session, Sessions, SessionUnknown
 from swift.console.core.visit import Access, ConsoleParts, Route, Visit, route_table
 from swift.console.core.web import ROOT, BadForm, is_own_origin, link
 from swift.console.static import STATIC
-from swift.console.users import buckets, keys, login, people, settings, usage
+from swift.console.users import (
+    browse,
+    buckets,
+    content,
+    deletion,
+    keys,
+    login,
+    objects,
+    people,
+    settings,
+    sharing,
+    uploads,
+    usage,
+)
 from swift.http import environkeys
 from swift.http.request import Request
 from swift.http.response import Response, error_response
@@ -36,6 +49,12 @@ ROUTES: tuple[Route, ...] = (
     *keys.ROUTES,
     *people.ROUTES,
     *usage.ROUTES,
+    *browse.ROUTES,
+    *objects.ROUTES,
+    *content.ROUTES,
+    *uploads.ROUTES,
+    *deletion.ROUTES,
+    *sharing.ROUTES,
 )
 
 
