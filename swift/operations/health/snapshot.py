@@ -87,7 +87,7 @@ def take_snapshot(rings: Sequence[WatchedRing], client: ReconClient) -> ClusterS
         for reply in client.recon(hosts, "time"):
             if reply.error:
                 snapshot.unresponsive[kind].append(reply.host)
-            elif _is_number(reply.content):
+            elif is_number(reply.content):
                 snapshot.clocks[reply.host] = _clock_offset(reply.content, begin_s, time.time())
         alive = [host for host in hosts if host not in snapshot.unresponsive[kind]]
         _record_devices(client, alive, snapshot)
@@ -109,7 +109,7 @@ def _device_errors(said: object) -> dict[str, DeviceErrors]:
     """Parse the device errors of a recon page; drop unusable values."""
     found = {}
     for device, facts in said.items() if isinstance(said, dict) else ():
-        if isinstance(facts, dict) and _is_number(facts.get("last")) and _is_number(facts.get("errors")):
+        if isinstance(facts, dict) and is_number(facts.get("last")) and is_number(facts.get("errors")):
             count, last_s = int(facts["errors"]), float(facts["last"])
             found[str(device)] = DeviceErrors(count, last_s, str(facts.get("error", ""))[:20])
     return found
@@ -166,7 +166,7 @@ def _mappings(replies: Sequence[ReconReply]) -> Iterator[tuple[ReconReply, Mappi
     return ((reply, reply.content) for reply in replies if isinstance(reply.content, dict))
 
 
-def _is_number(value: object) -> TypeGuard[float]:
+def is_number(value: object) -> TypeGuard[float]:
     """Return True if it can be reckoned with: neither infinite nor beyond what a float holds."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
@@ -174,19 +174,19 @@ def _is_number(value: object) -> TypeGuard[float]:
 
 
 def _numbers_of(said: Mapping[str, object]) -> dict[str, object]:
-    return {name: value for name, value in said.items() if _is_number(value)}
+    return {name: value for name, value in said.items() if is_number(value)}
 
 
 def _is_usage(entry: object) -> bool:
     """Return True if it has the usage of a mounted device."""
     if not isinstance(entry, dict) or not isinstance(entry.get("device"), str):
         return False
-    return entry.get("mounted") is True and _is_number(entry.get("size")) and _is_number(entry.get("used"))
+    return entry.get("mounted") is True and is_number(entry.get("size")) and is_number(entry.get("used"))
 
 
 def _count(content: object, key: str) -> int:
     value = content.get(key) if isinstance(content, dict) else None
-    return int(value) if _is_number(value) else 0
+    return int(value) if is_number(value) else 0
 
 
 def _record_rings(
