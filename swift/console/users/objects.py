@@ -73,9 +73,7 @@ class Facts:
         self.manifest = utf8_value(headers.get("x-object-manifest", ""))
         self.delete_at = int(headers.get("x-delete-at") or 0)
         self.preview = preview_of(headers)
-        self.fields = {
-            field: utf8_value(headers.get(name, "")) for field, name in EDITED_HEADERS.items()
-        }
+        self.fields = {field: utf8_value(headers.get(name, "")) for field, name in EDITED_HEADERS.items()}
         self.metadata = [
             (name[len(_META_PREFIX) :], utf8_value(value))
             for name, value in sorted(headers.items())
@@ -297,9 +295,7 @@ def copy_object(visit: Visit) -> Response:
     if not form.text("overwrite") and visit.api.read("HEAD", to_bucket, to_name, also=(404,)).is_success:
         return visit.refusal(visit.text("object.target_exists"), 409)
     source = quote(f"/{bucket}/{name}")
-    visit.api.read(
-        "PUT", to_bucket, to_name, query=version_query(version), headers={"x-copy-from": source}
-    )
+    visit.api.read("PUT", to_bucket, to_name, query=version_query(version), headers={"x-copy-from": source})
     if moves:
         delete_object(visit.api, bucket, name, with_segments=True)
     return _to_object(visit, to_bucket, to_name, "object_moved" if moves else "object_copied")
