@@ -188,11 +188,22 @@ class RecordStore:
                 if status != 404 or attempt == 2:
                     break
                 self.create_containers()
-        except UnexpectedResponse as error:
+            if status != 201:
+                stored = self._etag_of_stored(path, document)
+        except (UnexpectedResponse, BodyError) as error:
             raise StoreUnavailable(f"cannot store {kind}/{name}: {error}")
-        if status != 201:
+        if not stored:
             raise Conflict(f"{kind}/{name} was changed by another client meanwhile")
         return stored
+
+    def _etag_of_stored(self, path: EntityPath, document: bytes) -> str:
+        """Return the ETag of a document if it is stored, else an empty text.
+
+        A PUT that was stored although its response was an error is sent again, and then refused.
+        """
+        with self._client.request("GET", path, {"x-newest": "true"}, accept=(200, 404)) as response:
+            is_stored = response.status == 200 and response.read_body(RECORD_BYTES_MAX) == document
+            return response.headers.get("etag", "").strip('"') if is_stored else ""
 
     def names(self, kind: type[Record], prefix: str = "", marker: str = "") -> Iterator[str]:
         """Yield the names of the records of a kind that begin with a prefix, after a marker, in order.
