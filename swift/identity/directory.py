@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 from swift import green
+from swift.base.memo import SizedCache
 from swift.identity.clusterkeys import ClusterKeys, Unreadable
 from swift.identity.names import QualifiedName, is_access_key
 from swift.identity.policy.conditions import InvalidPolicy
@@ -44,7 +45,10 @@ RecordT = TypeVar("RecordT", bound=Record)
 
 #: Groups that are rights.
 ADMIN, RESELLER_ADMIN, RESELLER_READER = ".admin", ".reseller_admin", ".reseller_reader"
-_CALLERS_MAX = 20_000
+#: Bytes of callers that are kept, and of each one besides the texts of its policies. Parsed policies take
+#: some ten times as much as their texts.
+_CALLERS_BYTES_MAX, _CALLER_BYTES = 32 << 20, 1 << 10
+_USES_MAX = 20_000
 _HOUR_S = 3600
 
 
@@ -98,7 +102,9 @@ class Directory:
         self._monotonic = monotonic
         self._spawn = spawn
         #: (user or role, session, access key, session policy) → caller, until when (monotonic).
-        self._callers: OrderedDict[tuple[str, str, str, str], tuple[Caller, float]] = OrderedDict()
+        self._callers: SizedCache[tuple[str, str, str, str], tuple[Caller, float]] = SizedCache(
+            _CALLERS_BYTES_MAX
+        )
         #: Sealed secrets that were opened.
         self._open_secret = lru_cache(maxsize=10_000)(keys.open)
         #: Access key → hour and address of the use that is stored.
@@ -196,11 +202,10 @@ class Directory:
             return known[0]
         reading = _Reading(self.cache)
         caller = make(reading, key)
-        self._callers.pop(key, None)
-        if caller is not None:
-            if len(self._callers) >= _CALLERS_MAX:
-                self._callers.popitem(last=False)
-            self._callers[key] = caller, reading.until
+        if caller is None:
+            self._callers.drop(key)
+        else:
+            self._callers.keep(key, (caller, reading.until), _CALLER_BYTES + reading.text_bytes)
         return caller
 
     def _make_user_caller(self, reading: _Reading, key: tuple[str, str, str, str]) -> Caller | None:
@@ -220,7 +225,7 @@ class Directory:
             if limits is not None:
                 boundaries.append(NamedPolicy(f"limits of {access_key}", limits))
         if policy:
-            boundaries.append(NamedPolicy("session policy", _parse(policy)))
+            boundaries.append(NamedPolicy("session policy", reading.parse(policy)))
         groups = [group for group in user.groups if not group.startswith(".")]
         records = [(group, reading.get(Group, f"{qualified.tenant}:{group}")) for group in groups]
         held = [
@@ -255,7 +260,7 @@ class Directory:
         if role is None or role.disabled:
             return None
         qualified = QualifiedName(name)
-        boundaries = [NamedPolicy("session policy", _parse(policy))] if policy else []
+        boundaries = [NamedPolicy("session policy", reading.parse(policy))] if policy else []
         tenant, role_name = qualified.tenant, qualified.name
         return self._caller(
             *(f"{tenant}:role/{role_name}/{session}", tenant, role.groups, [f"{tenant}:role/{role_name}"]),
@@ -300,14 +305,14 @@ class Directory:
         self, reading: _Reading, holder: QualifiedName, record: User | Group | Role, place: str = ""
     ) -> list[NamedPolicy]:
         """Return the policies of a record; raise ``DamagedRecord``: a denial that is not read would allow."""
-        found = [NamedPolicy(place + name, _parse(text)) for name, text in record.inline.items()]
+        found = [NamedPolicy(place + name, reading.parse(text)) for name, text in record.inline.items()]
         for name in record.policies:
             policy = PREDEFINED.get(name)
             if policy is None:
                 stored = reading.get(StoredPolicy, f"{holder.tenant}:{name}")
                 if stored is None:
                     continue
-                policy = _parse(stored.document)
+                policy = reading.parse(stored.document)
             found.append(NamedPolicy(place + name, policy))
         return found
 
@@ -319,7 +324,7 @@ class Directory:
         if self._uses.get(access_key) == (hour, address) or is_session_key(access_key):
             return
         known = self._uses.pop(access_key, None)
-        if len(self._uses) >= _CALLERS_MAX:
+        if len(self._uses) >= _USES_MAX:
             self._uses.popitem(last=False)
         self._uses[access_key] = hour, address
         if known is None or known[0] != hour:
@@ -336,24 +341,32 @@ class Directory:
 
 
 class _Reading:
-    """Reads of records, and until when what is made of them counts."""
+    """Reads of records, until when what is made of them counts, and how much text it has."""
 
     def __init__(self, cache: RecordCache):
         self._cache = cache
         self.until = float("inf")
+        self.text_bytes = 0
 
     def get(self, kind: type[RecordT], name: str) -> RecordT | None:
         record, until = self._cache.get_until(kind, name)
         self.until = min(self.until, until)
         return record
 
+    def parse(self, document: str) -> IdentityPolicy:
+        """Return a policy; raise ``DamagedRecord``."""
+        self.text_bytes += len(document)
+        found = _POLICIES.get(document)
+        if found is None:
+            try:
+                found = _POLICIES.keep(document, parse_identity_policy(document), len(document))
+            except InvalidPolicy as error:
+                raise DamagedRecord(f"a policy cannot be read: {error}")
+        return found
 
-@lru_cache(maxsize=4096)
-def _parse(document: str) -> IdentityPolicy:
-    try:
-        return parse_identity_policy(document)
-    except InvalidPolicy as error:
-        raise DamagedRecord(f"a policy cannot be read: {error}")
+
+#: Policies that were parsed lately, within bytes of text; users share them.
+_POLICIES: SizedCache[str, IdentityPolicy] = SizedCache(4 << 20)
 
 
 def _limits(key: AccessKey) -> IdentityPolicy | None:
