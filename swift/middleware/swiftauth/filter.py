@@ -37,7 +37,6 @@ from swift.identity.names import InvalidIdentity
 from swift.identity.oidc.login import PREFIX as OIDC_PREFIX
 from swift.identity.oidc.verifier import TokenVerifiers
 from swift.identity.operations import Forbidden
-from swift.identity.passwords import TooManyLogins
 from swift.identity.policy.document import BucketPolicy
 from swift.identity.policy.evaluate import PolicyRequest, PolicyVerdict, combine_verdicts, evaluate_policy
 from swift.identity.policy.principals import Principal
@@ -54,6 +53,7 @@ from swift.identity.records import DamagedRecord
 from swift.identity.rights import AccessRequest, Rights
 from swift.identity.store import Conflict, StoreUnavailable
 from swift.identity.tokens import Ticket, new_id
+from swift.identity.turns import TooManyLogins, network_of
 from swift.middleware.authorization import (
     match_prefix,
     normalise_prefixes,
@@ -374,19 +374,19 @@ class Swiftauth(GroupAuthorization):
         now = self._now()
         ends = now + self._settings.token_life
         if self._directory.is_key(name):
-            self._service.brake.require_allowed(name, address)
+            self._service.brake.require_allowed(name, network)
             known = self._directory.find_key(name, "")
             if known is not None and known.is_secret(secret):
-                self._service.brake.report(name, address, right=True)
+                self._service.brake.report(name, network, right=True)
                 self._directory.note_use(name, address)
                 return Ticket(known.user, now, ends, new_id(), parent=name)
             if ":" not in name:
-                self._service.brake.report(name, address, right=False)
+                self._service.brake.report(name, network, right=False)
                 return None
             # A user of this name has a password beside the key.
         if self._settings.pass_unknown and not self._is_known(name):
             return None
-        user = self._service.login(name, secret, address)
+        user = self._service.login(name, secret, network)
         return None if user is None else Ticket(user.name, now, ends, new_id())
 
     def _is_known(self, name: str) -> bool:
@@ -398,6 +398,7 @@ class Swiftauth(GroupAuthorization):
         headers = {
             "x-auth-token": token,
             "x-storage-token": token,
+        network = network_of(address)
             "x-auth-token-expires": str(int(ticket.ends - self._now())),
             "x-storage-url": self._storage_url(request, caller.account),
             "content-type": HTML,
