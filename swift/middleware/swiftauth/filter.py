@@ -61,6 +61,7 @@ from swift.middleware.authorization import (
     unauthorized_response,
 )
 from swift.middleware.filter import App, FilterDeclaration
+from swift.middleware.formpost.filter import FORMPOST_USER
 from swift.middleware.groupauth import GroupAuthorization, RefusalEvents, required_groups
 from swift.middleware.swiftauth.local import KEY_FILE
 from swift.middleware.swiftauth.people import People
@@ -69,6 +70,7 @@ from swift.middleware.swiftauth.queryapi import QueryApi
 from swift.middleware.swiftauth.service import IdentityService, make_service
 from swift.middleware.swiftauth.settings import SwiftauthSettings
 from swift.middleware.swiftauth.webidentity import WebIdentities
+from swift.middleware.tempurl.filter import TEMPURL_USER
 from swift.telemetry.events import Event
 from swift.telemetry.telemetry import Telemetry
 
@@ -115,6 +117,10 @@ class Swiftauth(GroupAuthorization):
     def handle(self, request: Request) -> Response:
         """Identify the caller and install the authorization callback."""
         if self._settings.allow_overrides and request.env.get(environkeys.AUTHORIZE_OVERRIDE):
+            if request.env.get(environkeys.REMOTE_USER) in (TEMPURL_USER, FORMPOST_USER):
+                request.env[environkeys.AUTHORIZE] = partial(
+                    self._authorise_signed, request.env[environkeys.AUTHORIZE]
+                )
             return self.forward(request)
         try:
             return self._identify(request)
@@ -272,6 +278,25 @@ class Swiftauth(GroupAuthorization):
         access = replace(access, actions=(needed.owner_action,))
         return _Verdict(verdict, is_owner=rights.decide(access, policy).is_allowed)
 
+    def _authorise_signed(self, authorise: Authorize, request: Request) -> Response | None:
+        """Return the denial of a request with a key of Swift, which has no caller.
+
+        The key allows what it signs, unless the policy of the bucket denies it to all callers.
+        """
+        denial = authorise(request)
+        if denial is not None or request.entity is None or request.entity.path.container is None:
+            return denial
+        path = request.entity.path
+        resource = resource_of(path)
+        found = self._bucket_policy(request, path.account, resource.bucket)
+        if found is None:
+            return None
+        actions = swift_access(request.method, level_of(path), request.params, request.headers).actions
+        context = SwiftContext(request, path, partial(self._read_tags, request, path))
+        access = AccessRequest(actions, path.account, context, resource.bucket, resource.key)
+        is_denied = _decide_anonymous(access, found.policy) is PolicyVerdict.DENY
+        return error_response(403) if is_denied else None
+
     def _may_lose_tags(
         self,
         request: Request,
@@ -373,6 +398,7 @@ class Swiftauth(GroupAuthorization):
     def _ticket(self, name: str, secret: str, address: str) -> Ticket | None:
         now = self._now()
         ends = now + self._settings.token_life
+        network = network_of(address)
         if self._directory.is_key(name):
             self._service.brake.require_allowed(name, network)
             known = self._directory.find_key(name, "")
@@ -398,7 +424,6 @@ class Swiftauth(GroupAuthorization):
         headers = {
             "x-auth-token": token,
             "x-storage-token": token,
-        network = network_of(address)
             "x-auth-token-expires": str(int(ticket.ends - self._now())),
             "x-storage-url": self._storage_url(request, caller.account),
             "content-type": HTML,
@@ -479,6 +504,8 @@ class _Verdict(NamedTuple):
 
 _SILENT = _Verdict(PolicyVerdict.SILENT)
 AUTH_SOURCE = "SA"
+#: The callback of ``environkeys.AUTHORIZE``.
+Authorize = Callable[[Request], Response | None]
 
 
 def _decide_anonymous(access: AccessRequest, policy: BucketPolicy) -> PolicyVerdict:
