@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 from swift import green
 from swift.base.memo import SizedCache
 from swift.identity.clusterkeys import ClusterKeys, Unreadable
-from swift.identity.names import QualifiedName, is_access_key
+from swift.identity.names import SESSION_PREFIX, QualifiedName, is_access_key
 from swift.identity.policy.conditions import InvalidPolicy
 from swift.identity.policy.document import IdentityPolicy, parse_identity_policy
 from swift.identity.policy.predefined import PREDEFINED, limits_policy
@@ -131,7 +131,9 @@ class Directory:
             return None
         if ticket.parent:
             key = self.cache.get(AccessKey, ticket.parent)
-            if key is None or not self._belongs(key, user):
+            if key is None or not key.is_usable(self._now()):
+                return None
+            if key.user != user.name or key.created < user.created:
                 return None
         caller = self._user_caller(ticket.name, ticket.parent, ticket.policy)
         return caller._replace(is_temporary=True) if caller and ticket.access_key else caller
@@ -140,7 +142,7 @@ class Directory:
         """Return a usable access key; None for an unknown, ended or disabled one."""
         if not is_access_key(access_key):
             return None
-        if session_token or is_session_key(access_key):
+        if session_token or access_key.startswith(SESSION_PREFIX):
             found = self.tickets.read_session_token(access_key, session_token, self._now())
             if found is None:
                 return None
@@ -163,13 +165,10 @@ class Directory:
 
     def _key_caller(self, key: AccessKey) -> Caller | None:
         user = self.cache.get(User, key.user)
-        if user is None or user.disabled or not self._belongs(key, user):
+        if user is None or user.disabled or key.created < user.created:
+            # Keys of an earlier user of this name are not the user's.
             return None
         return self._user_caller(key.user, key.name, "")
-
-    def _belongs(self, key: AccessKey, user: User) -> bool:
-        """Return True for a usable key of this user, not of an earlier one of the same name."""
-        return key.user == user.name and key.is_usable(self._now()) and key.created >= user.created
 
     # callers
 

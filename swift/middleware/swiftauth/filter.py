@@ -200,7 +200,7 @@ class Swiftauth(GroupAuthorization):
         caller = None
         if known is not None and details["check_signature"](known.secret):
             caller = known.find_caller()
-        if is_query_request(request):
+        if request.method == "POST" and is_query_request(request):
             return self._query_api.serve(request, caller, access_key)
         if caller is None:
             if known is None and self._settings.pass_unknown:
@@ -220,7 +220,8 @@ class Swiftauth(GroupAuthorization):
         entity = request.entity
         if entity is None:
             return error_response(404)
-        account, container, _obj = entity.path
+        path = entity.path
+        account, container, _obj = path
         rights: Rights | None = request.env.get(environkeys.IDENTITY)
         if match_prefix(account, self._prefixes) is None and (rights is None or not rights.is_operator):
             return self._denial(request)
@@ -231,7 +232,7 @@ class Swiftauth(GroupAuthorization):
         ):
             # With tempauth as well only operators create and delete accounts.
             return self._denial(request)
-        verdict, is_owner = self._verdict(request, rights)
+        verdict, is_owner = self._verdict(request, rights, path)
         if verdict is PolicyVerdict.DENY:
             return self._denial(request)
         if verdict is PolicyVerdict.SILENT:
@@ -241,11 +242,8 @@ class Swiftauth(GroupAuthorization):
             request.env[environkeys.OWNER] = True
         return problem
 
-    def _verdict(self, request: Request, rights: Rights | None) -> _Verdict:
+    def _verdict(self, request: Request, rights: Rights | None, path: EntityPath) -> _Verdict:
         """Return the verdict of all policies on a request; raise ``HTTPError`` if they cannot be read."""
-        entity = request.entity
-        assert entity is not None, "it was checked"
-        path = entity.path
         if request.method == "OPTIONS" or (rights is None and request.env.get(environkeys.REMOTE_USER)):
             return _SILENT
         resource = resource_of(path)
