@@ -13,6 +13,7 @@ from swift.http.mediatypes import TypeGuesser
 from swift.http.request import Request
 from swift.identity.passwords import LoginBrake
 from swift.middleware.bulk.filter import Bulk, BulkSettings
+from swift.middleware.copy import Copy, CopySettings
 from swift.middleware.slo.filter import Slo
 from swift.middleware.slo.settings import SloSettings
 from swift.middleware.swiftauth.filter import Swiftauth
@@ -52,7 +53,7 @@ class ConsoleWorld:
             Symlink(sim.app, SymlinkSettings()), VersionedWritesSettings(allow_object_versioning=True), made
         )
         large = SloSettings.parse({"rate_limit_segments_per_sec": "0"})
-        below = Slo(versions, large, sim.hasher, guesser, silent_log())
+        below = Copy(Slo(versions, large, sim.hasher, guesser, silent_log()), CopySettings(), 5 << 30, silent_log())
         self.made = make_identities(SimpleNamespace(handle=self._with_cache(below.handle)), stale_s=0.0)
         auth = Swiftauth(
             below, SwiftauthSettings(), self._service, {"AUTH_": ""}, telemetry, now=self.made.clock
