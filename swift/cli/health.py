@@ -38,6 +38,7 @@ from swift.operations.health.forecast import (
     forecast,
     zone_usage,
 )
+from swift.operations.health.identities import IdentityWatch
 from swift.operations.health.screen import screen
 from swift.operations.health.snapshot import WatchedRing, load_rings, take_snapshot
 from swift.operations.recon.client import Host, ReconClient
@@ -46,12 +47,13 @@ from swift.runtime.service.services import SWIFT_DIR
 CLEAR = "\x1b[H\x1b[2J"
 
 
-def read_health(args: argparse.Namespace) -> Health:
+def read_health(args: argparse.Namespace, identities: IdentityWatch) -> Health:
     """Return the health of the cluster now. Raises ``SwiftError`` and OSError."""
     swift_dir, timeout_s = args.swift_dir, args.timeout
     policies = cluster_of({"swift_dir": swift_dir}).policies
     rings = load_rings(swift_dir, policies)
     snapshot = take_snapshot(rings, ReconClient(timeout_s, agent="swift-health"), swift_dir)
+    snapshot.identities = identities.look()
     check_mounts, now_s = uses_mount_points(snapshot), time.time()
     states: list[RingHealth] = []
     copies: list[RingCopies] = []
@@ -177,6 +179,7 @@ def _unknown(error: Exception) -> Health:
     nothing = {
         "async_pending": 0,
         "async_pending_last": 0,
+        "damaged_identities": [],
         "native_disk": {},
         "quarantined": {"objects": 0, "containers": 0, "accounts": 0},
     }
@@ -198,9 +201,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _show(args: argparse.Namespace) -> int:
     """Print the health once, or until Ctrl-C; return the exit code."""
+    identities = IdentityWatch(args.swift_dir)
     while True:
         try:
-            health = read_health(args)
+            health = read_health(args, identities)
         except (SwiftError, OSError) as error:
             if args.format == "text" and args.watch is None:
                 print(f"swift-health: {error}", file=sys.stderr)

@@ -19,7 +19,20 @@ from swift.console.core.session import Session, Sessions, SessionUnknown
 from swift.console.core.visit import Access, ConsoleParts, Route, Visit, route_table
 from swift.console.core.web import ROOT, BadForm, is_own_origin, link
 from swift.console.static import STATIC
-from swift.console.users import browse, buckets, content, deletion, login, objects, sharing, uploads
+from swift.console.users import (
+    browse,
+    buckets,
+    content,
+    deletion,
+    keys,
+    login,
+    objects,
+    people,
+    settings,
+    sharing,
+    uploads,
+    usage,
+)
 from swift.http import environkeys
 from swift.http.request import Request
 from swift.http.response import Response, error_response
@@ -32,6 +45,10 @@ ROUTES: tuple[Route, ...] = (
     *STATIC,
     *login.ROUTES,
     *buckets.ROUTES,
+    *settings.ROUTES,
+    *keys.ROUTES,
+    *people.ROUTES,
+    *usage.ROUTES,
     *browse.ROUTES,
     *objects.ROUTES,
     *content.ROUTES,

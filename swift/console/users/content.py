@@ -89,7 +89,8 @@ def download(visit: Visit) -> Response:
 def attachment(name: str) -> str:
     """Return the header that names a file to be saved (RFC 6266)."""
     plain = "".join(c if c.isascii() and c.isprintable() and c not in '"\\%/' else "_" for c in name)
-    return f"attachment; filename=\"{plain or 'object'}\"; filename*=UTF-8''{quote(name or 'object', safe='')}"
+    quoted = quote(name or "object", safe="")
+    return f"attachment; filename=\"{plain or 'object'}\"; filename*=UTF-8''{quoted}"
 
 
 def show_content(visit: Visit) -> Response:

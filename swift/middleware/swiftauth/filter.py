@@ -62,6 +62,7 @@ from swift.middleware.authorization import (
 )
 from swift.middleware.filter import App, FilterDeclaration
 from swift.middleware.groupauth import GroupAuthorization, RefusalEvents, required_groups
+from swift.middleware.swiftauth.local import KEY_FILE
 from swift.middleware.swiftauth.people import People
 from swift.middleware.swiftauth.query import QueryError, RequestContext
 from swift.middleware.swiftauth.queryapi import QueryApi
@@ -79,8 +80,6 @@ _ERRORS = Event("swiftauth.{prefix}.errors", "Requests refused because records c
 
 #: First letters of its tokens after the reseller prefix; others are of other filters.
 TOKEN_MARK = "sat"
-#: The file of the cluster's keys in ``swift_dir``.
-KEY_FILE = "swiftauth.key"
 RETRY_AFTER_S = 2
 OPERATION_BYTES_MAX = 256 << 10
 _JSON = "application/json"

@@ -598,6 +598,37 @@ def test_a_damaged_record_refuses_its_user_only(world):
     assert world.send("GET", C, tokens["owner"]).status == 200
 
 
+@pytest.mark.parametrize("kind", ["User", "Group", "Role", "Policy"])
+def test_a_damaged_record_is_listed_by_name_beside_the_others(world, kind):
+    plural, container = (f"{kind}s", f"{kind.lower()}s") if kind != "Policy" else ("Policies", "policies")
+    more = {"Role": {"trust": TRUST}, "Policy": {"document": READ_ONLY}}.get(kind, {})
+    for name in ("t:one", "t:two"):
+        world.op(f"Create{kind}", **{kind.lower(): name}, **more)
+    world.pipeline.containers[".swiftauth", container]["t:one"] = b"{", {}
+    response = world.query(OWNER, f"List{plural}")
+    assert response.status == 200
+    text = response.read_body().decode()
+    for name in ("one", "two"):
+        assert f"<{kind}Name>{name}</{kind}Name>" in text
+    assert text.count("<Status>damaged</Status>") == 1
+    if kind in ("User", "Role"):
+        denied = world.query(OWNER, f"Delete{kind}", **{f"{kind}Name": "one"})
+        assert texts(denied, "Message") == [f"Delete{kind}: only operators may change operators"]
+        assert world.query(OPER, f"Delete{kind}", **{f"{kind}Name": "t:one"}).status == 200
+    elif kind == "Group":
+        assert world.query(OWNER, "DeleteGroup", GroupName="one").status == 200
+
+
+def test_the_owner_of_a_tenant_revokes_a_damaged_key_by_its_user(world):
+    world.pipeline.containers[".swiftauth", "keys"]["USER"] = b"{", {}
+    listed = world.query(OWNER, "ListAccessKeys", UserName="user")
+    assert texts(listed, "Status") == ["damaged"]
+    assert world.query(OWNER, "DeleteAccessKey", AccessKeyId="USER").status == 403
+    assert world.query(OWNER, "DeleteAccessKey", AccessKeyId="USER", UserName="owner").status == 403
+    assert world.query(OWNER, "DeleteAccessKey", AccessKeyId="USER", UserName="user").status == 200
+    assert world.op("GetUser", user="t:user")["keys"] == []
+
+
 def test_both_filters_serve_their_own_users_in_one_pipeline():
     users = {"user_t_old": "old-key .admin", "user_t_both": "both-key .admin"}
     world = World(tempauth_users=users, pass_unknown="true")
