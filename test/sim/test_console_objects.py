@@ -1,5 +1,6 @@
 """The console's pages of objects: lists, properties, versions, copies, deletion, sharing, previews."""
 
+import itertools
 import json
 import re
 from html import unescape
@@ -7,8 +8,8 @@ from urllib.parse import quote, unquote, urlsplit
 
 import pytest
 
-from swift.http.request import Request
 from swift.console.users.content import attachment
+from swift.http.request import Request
 from test.support.console import HOST, ConsoleWorld
 
 #: Names that break careless pages and paths.
@@ -84,9 +85,9 @@ def test_a_bucket_is_shown_folder_by_folder(browser):
     for name in ("top", "a/one", "a/b/two"):
         put(browser, name)
     page = browser.get("/console/browse", bucket="photos")
-    assert ">top<" in page and "prefix=a%2F" in page and "one" not in page
+    assert ">top<" in page and "prefix=a%2F" in page and ">one<" not in page
     page = browser.get("/console/browse", bucket="photos", prefix="a/")
-    assert ">one<" in page and "prefix=a%2Fb%2F" in page and "top" not in page
+    assert ">one<" in page and "prefix=a%2Fb%2F" in page and ">top<" not in page
 
 
 def test_pages_of_a_bucket_follow_by_marker(browser, monkeypatch):
@@ -96,11 +97,10 @@ def test_pages_of_a_bucket_follow_by_marker(browser, monkeypatch):
     seen, address = [], "/console/browse?bucket=photos"
     while address:
         page = browser.get(address)
-        seen.append(re.findall(r'<bdi>(\w+)</bdi></a>/?(?:</td>|\s)', page.partition("<tbody>")[2]) or page)
+        seen.append(re.findall(r"<bdi>(\w+)</bdi></a>/?(?:</td>|\s)", page.partition("<tbody>")[2]) or page)
         more = re.search(r'href="([^"]*)">Next page', page)
         address = unescape(more[1]) if more else ""
     assert len(seen) == 2 and "Back to the beginning" in browser.page
-    shown = browser.get("/console/browse?bucket=photos") + browser.page
 
 
 @pytest.mark.parametrize("names", [("/x", "//y", "a//z")])
@@ -135,17 +135,22 @@ def test_a_bucket_name_cannot_lead_to_an_object(browser, bucket):
 # --- hostile names ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
-def test_any_name_is_inert_and_works(browser, name):
+def test_any_name_is_inert_and_works(browser):
+    for name in HOSTILE:
+        check_name(browser, name)
+
+
+def check_name(browser, name):
     put(browser, name, b"text", content_type="text/plain")
-    prefix = name[: name.rstrip("/").rfind("/") + 1] if name.strip("/") else name[:-1]
+    prefix = name[: name.rfind("/") + 1]
     page = browser.get(at("/browse", bucket="photos", prefix=prefix))
     assert at("/object", bucket="photos", name=name).replace("&", "&amp;") in page
     page += browser.get(at("/object", bucket="photos", name=name))
     assert browser.status == 200, browser.page
-    for bad in ("<script>alert", "<img src=x", "{{ 7", "\u202e", "\x1b", "\x01", "\u2066"):
+    # Fields that people change have the very name.
+    page = re.sub(r' value="[^"]*"', "", page)
+    for bad in ("<script>alert", "<img src=x", "<bdi>49", "\u202e", "\x1b", "\x01", "\u2066"):
         assert bad not in page
-    assert "49" not in re.findall(r"<bdi>(.*?)</bdi>", page)
     browser.get(at("/download", bucket="photos", name=name))
     assert browser.body == b"text"
     browser.get(at("/object", bucket="photos", name=name))
@@ -155,17 +160,19 @@ def test_any_name_is_inert_and_works(browser, name):
     assert browser.status == 200 and "&lt;b&gt;é" in browser.page, browser.page
     browser.post(at("/object/tags", bucket="photos", name=name), tag_key="k", tag_value="v")
     assert browser.status == 200, browser.page
-    browser.post(at("/object/copy", bucket="photos", name=name), bucket="photos", to_name="copied", action="copy")
+    browser.post(
+        at("/object/copy", bucket="photos", name=name), bucket="photos", to_name="copied", action="copy"
+    )
     assert browser.status == 200 and get(browser, "copied").body == b"text"
+    swift(browser, "DELETE", "photos/copied")
     browser.post(at("/delete/step", bucket="photos"), name=quote(name, safe=""))
     assert "1 deleted, 0 failed" in browser.page and get(browser, name).status == 404
 
 
-@pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
-def test_a_link_to_any_name_works(browser, name):
-    put(browser, name, b"text")
-    browser.post(at("/share/key", bucket="photos", name=name))
-    for kind in ("s3", "tempurl"):
+def test_a_link_to_any_name_works(browser):
+    browser.post(at("/share/key", bucket="photos"))
+    for name, kind in itertools.product(HOSTILE, ("s3", "tempurl")):
+        put(browser, name, b"text")
         page = browser.post(at("/share", bucket="photos", name=name), method="GET", life="hour", kind=kind)
         address = urlsplit(unescape(re.search(r'id="address" readonly value="([^"]*)"', page)[1]))
         answer = browser.world.send(Request("GET", address.path, {"host": HOST}, query=address.query))
@@ -176,7 +183,14 @@ def test_a_link_to_any_name_works(browser, name):
 
 
 def test_a_change_of_metadata_keeps_the_rest(browser):
-    put(browser, "a", content_type="text/plain", x_object_meta_one="1", cache_control="max-age=5", x_robots_tag="none")
+    put(
+        browser,
+        "a",
+        content_type="text/plain",
+        x_object_meta_one="1",
+        cache_control="max-age=5",
+        x_robots_tag="none",
+    )
     browser.post(at("/object/tags", bucket="photos", name="a"), tag_key="colour", tag_value="red")
     page = browser.get(at("/object", bucket="photos", name="a"))
     stamp = re.search(r'name="stamp" value="([^"]*)"', page)[1]
@@ -187,7 +201,7 @@ def test_a_change_of_metadata_keeps_the_rest(browser):
     headers = swift(browser, "HEAD", "photos/a").headers
     assert headers["x-object-meta-one"] == "1" and headers["x-object-meta-two"] == "zwei"
     assert headers["content-type"] == "text/plain" and headers["cache-control"] == "max-age=5"
-    assert headers["x-delete-at"] == "4070991840" and headers["x-robots-tag"] == "none"
+    assert headers["x-delete-at"] == "4071006240" and headers["x-robots-tag"] == "none"
     assert 'value="colour"' in browser.page and 'value="red"' in browser.page
 
 
@@ -200,7 +214,10 @@ def test_a_change_of_metadata_does_not_overwrite_another(browser):
     assert browser.status == 412 and swift(browser, "HEAD", "photos/a").headers["x-object-meta-one"] == "2"
 
 
-@pytest.mark.parametrize("field", [{"cache_control": "a\r\nx-evil: 1"}, {"meta_key": "a b", "meta_value": "1"}, {"delete_at": "soon"}])
+@pytest.mark.parametrize(
+    "field",
+    [{"cache_control": "a\r\nx-evil: 1"}, {"meta_key": "a b", "meta_value": "1"}, {"delete_at": "soon"}],
+)
 def test_bad_metadata_changes_nothing(browser, field):
     put(browser, "a", x_object_meta_one="1")
     page = browser.get(at("/object", bucket="photos", name="a"))
@@ -215,7 +232,7 @@ def test_versions_are_shown_restored_and_deleted(browser):
     put(browser, "a", b"second")
     first = version_ids(browser, "a")[-1]
     page = browser.get(at("/object", bucket="photos", name="a"))
-    assert page.count("Delete this version") == 2
+    assert page.count('<button class="danger">Delete this version') == 2
     browser.get(at("/download", bucket="photos", name="a", version=first))
     assert browser.body == b"one"
     browser.post(at("/object/restore", bucket="photos", name="a", version=first))
@@ -297,7 +314,10 @@ def test_previews_are_inert(browser, kind, shown):
     headers = browser.headers
     assert browser.status == 200 and headers["content-type"] == shown
     assert headers["content-security-policy"].startswith("sandbox; default-src 'none'")
-    assert headers["x-content-type-options"] == "nosniff" and "frame-ancestors 'self'" in headers["content-security-policy"]
+    assert (
+        headers["x-content-type-options"] == "nosniff"
+        and "frame-ancestors 'self'" in headers["content-security-policy"]
+    )
 
 
 @pytest.mark.parametrize("kind", ["application/octet-stream", "image/x-unknown", "application/zip", "a b"])
@@ -319,15 +339,23 @@ def test_the_preview_of_a_text_is_its_beginning(browser):
 def test_a_download_is_a_file_and_has_ranges(browser):
     put(browser, "d/é.html", b"0123456789", content_type="text/html")
     browser.get(at("/download", bucket="photos", name="d/é.html"), {"range": "bytes=2-4"})
-    assert (browser.status, browser.body) == (206, b"234") and browser.headers["content-range"] == "bytes 2-4/10"
-    assert browser.headers["content-disposition"] == "attachment; filename=\"_.html\"; filename*=UTF-8''%C3%A9.html"
+    assert (browser.status, browser.body) == (206, b"234") and browser.headers[
+        "content-range"
+    ] == "bytes 2-4/10"
+    assert (
+        browser.headers["content-disposition"]
+        == "attachment; filename=\"_.html\"; filename*=UTF-8''%C3%A9.html"
+    )
     browser.get(at("/download", bucket="photos", name="d/é.html"), {"range": "bytes=20-"})
     assert browser.status == 416
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_name_breaks_out_of_the_header_of_a_download(name):
-    assert re.fullmatch(r"""attachment; filename="[^"\\%/\x00-\x1f\x7f-\xff]+"; filename\*=UTF-8''[\w.~%-]+""", attachment(name))
+    assert re.fullmatch(
+        r"""attachment; filename="[^"\\%/\x00-\x1f\x7f-\xff]+"; filename\*=UTF-8''[\w.~%-]+""",
+        attachment(name),
+    )
 
 
 def test_others_reach_no_content(browser):
@@ -351,12 +379,21 @@ def test_all_below_a_prefix_is_deleted_in_steps(browser, monkeypatch):
     steps = 0
     fields = {"folder": quote("p/", safe="")}
     while True:
-        found = browser.send("POST", at("/delete/step", bucket="photos"), FORM, "&".join(f"{n}={quote(str(v), safe='')}" for n, v in fields.items()).encode())
+        found = browser.send(
+            "POST",
+            at("/delete/step", bucket="photos"),
+            FORM,
+            "&".join(f"{n}={quote(str(v), safe='')}" for n, v in fields.items()).encode(),
+        )
         steps += 1
         if found["done"]:
             break
         left = found["left"]
-        fields = {"folder": quote(left["folder"][0], safe=""), "marker": quote(left["marker"], safe=""), "deleted": found["deleted"]}
+        fields = {
+            "folder": quote(left["folder"][0], safe=""),
+            "marker": quote(left["marker"], safe=""),
+            "deleted": found["deleted"],
+        }
     assert steps == 3 and found["deleted"] == 4 and get(browser, "q").status == 200
     assert json.loads(swift(browser, "GET", "photos", query="format=json").body)[0]["name"] == "q"
 
@@ -397,16 +434,20 @@ def test_a_versioned_bucket_keeps_what_is_deleted(browser):
 
 
 def test_a_link_for_an_upload_stores_one_object(browser):
-    page = browser.post(at("/share", bucket="photos", prefix="in/"), name="in/new", method="PUT", life="hour", kind="s3")
+    page = browser.post(
+        at("/share", bucket="photos", prefix="in/"), name="in/new", method="PUT", life="hour", kind="s3"
+    )
     address = urlsplit(unescape(re.search(r'id="address" readonly value="([^"]*)"', page)[1]))
-    answer = browser.world.send(Request("PUT", address.path, {"host": HOST, "content-length": "3"}, b"abc", query=address.query))
+    answer = browser.world.send(
+        Request("PUT", address.path, {"host": HOST, "content-length": "3"}, b"abc", query=address.query)
+    )
     assert answer.status == 200 and get(browser, "in/new").body == b"abc"
 
 
 def test_a_presigned_link_ends_with_the_session(browser):
     put(browser, "a")
-    page = browser.post(at("/share", bucket="photos", name="a"), method="GET", life="week", kind="s3")
-    assert "end of your session" in page
+    page = browser.post(at("/share", bucket="photos", name="a"), method="GET", life="day", kind="s3")
+    assert "It ends with your session at the latest" in page
     address = urlsplit(unescape(re.search(r'id="address" readonly value="([^"]*)"', page)[1]))
     browser.post("/console/logout")
     answer = browser.world.send(Request("GET", address.path, {"host": HOST}, query=address.query))

@@ -53,14 +53,18 @@ class ConsoleWorld:
             Symlink(sim.app, SymlinkSettings()), VersionedWritesSettings(allow_object_versioning=True), made
         )
         large = SloSettings.parse({"rate_limit_segments_per_sec": "0"})
-        below = Copy(Slo(versions, large, sim.hasher, guesser, silent_log()), CopySettings(), 5 << 30, silent_log())
+        below = Copy(
+            Slo(versions, large, sim.hasher, guesser, silent_log()), CopySettings(), 5 << 30, silent_log()
+        )
         self.made = make_identities(SimpleNamespace(handle=self._with_cache(below.handle)), stale_s=0.0)
         auth = Swiftauth(
             below, SwiftauthSettings(), self._service, {"AUTH_": ""}, telemetry, now=self.made.clock
         )
         s3 = S3Api(auth, S3Settings.parse({"min_segment_size": "1"}), telemetry, Features(query_api=True))
         bulk = Bulk(s3, BulkSettings(), 1024, telemetry)
-        self.filter = Console(TEMPURL.build(bulk, {}), ConsoleSettings(**settings))
+        front = TEMPURL.build(bulk, {})
+        inner = SimpleNamespace(handle=self._with_cache(front.handle))
+        self.filter = Console(inner, ConsoleSettings(**settings))
         operations = {
             "t:owner": [".admin"],
             "t:user": [],

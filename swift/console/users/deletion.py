@@ -35,7 +35,7 @@ class Failure(NamedTuple):
 
 @dataclass
 class Deletion:
-    """What is to be deleted: objects, then all below each of the prefixes."""
+    """The state of a deletion: the objects that are left, then all below each of the prefixes."""
 
     bucket: str
     names: list[str]
@@ -106,9 +106,7 @@ def _step(visit: Visit, deletion: Deletion) -> None:
         known: dict[str, bool] = {}
     else:
         prefix = deletion.prefixes[0]
-        rows = visit.api.listing(
-            deletion.bucket, prefix=prefix, marker=deletion.marker, limit=str(STEP)
-        )
+        rows = visit.api.listing(deletion.bucket, prefix=prefix, marker=deletion.marker, limit=str(STEP))
         names = [str(row["name"]) for row in rows]
         known = {str(row["name"]): "slo_etag" in row for row in rows}
         deletion.marker = names[-1] if len(rows) == STEP else ""

@@ -82,9 +82,7 @@ class Facts:
         self.manifest = utf8_value(headers.get("x-object-manifest", ""))
         self.delete_at = int(headers.get("x-delete-at") or 0)
         self.preview = preview_of(headers)
-        self.fields = {
-            field: utf8_value(headers.get(name, "")) for field, name in EDITED_HEADERS.items()
-        }
+        self.fields = {field: utf8_value(headers.get(name, "")) for field, name in EDITED_HEADERS.items()}
         self.metadata = [
             (name[len(_META_PREFIX) :], utf8_value(value))
             for name, value in sorted(headers.items())
@@ -258,7 +256,7 @@ def change_metadata(visit: Visit) -> Response:
         headers["x-delete-at"] = str(_parse_moment(form.text("delete_at")))
     for key, value in _pairs(form, "meta"):
         if not key.isascii() or not key.replace("-", "").replace("_", "").replace(".", "").isalnum():
-            return visit.refusal(visit.text("object.bad_key", key=key))
+            return visit.refusal(visit.text("object.bad_key", name=key))
         headers[f"{_META_PREFIX}{key.lower()}"] = _header_value(value.strip())
     visit.api.read("POST", bucket, name, headers=headers)
     if tags and _tags(visit, bucket, name) != tags:
@@ -304,9 +302,7 @@ def copy_object(visit: Visit) -> Response:
     if not form.text("overwrite") and visit.api.read("HEAD", to_bucket, to_name, also=(404,)).is_success:
         return visit.refusal(visit.text("object.target_exists"), 409)
     source = quote(f"/{bucket}/{name}")
-    visit.api.read(
-        "PUT", to_bucket, to_name, query=version_query(version), headers={"x-copy-from": source}
-    )
+    visit.api.read("PUT", to_bucket, to_name, query=version_query(version), headers={"x-copy-from": source})
     if moves:
         delete_object(visit.api, bucket, name, with_segments=True)
     return _to_object(visit, to_bucket, to_name, "object_moved" if moves else "object_copied")

@@ -108,9 +108,7 @@ def _temp_url(visit: Visit, method: str, bucket: str, name: str, ends: int, key:
 def make_key(visit: Visit) -> Response:
     """Give the bucket a key for links; links of the key before end."""
     bucket = bucket_of(visit.query)
-    visit.api.read(
-        "POST", bucket, headers={"x-container-meta-temp-url-key": secrets.token_urlsafe(32)}
-    )
+    visit.api.read("POST", bucket, headers={"x-container-meta-temp-url-key": secrets.token_urlsafe(32)})
     name, prefix = visit.query.text("name"), visit.query.text("prefix")
     return visit.redirect("/share", bucket=bucket, name=name, prefix=prefix, done="link_key_made")
 
