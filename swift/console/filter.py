@@ -14,10 +14,12 @@ from swift.compose import Services
 from swift.config.kinds import LIST
 from swift.config.schema import Settings, option
 from swift.console.core.api import ApiError, SessionSigners
+from swift.console.core.cluster import ClusterWatch
 from swift.console.core.rendering import Renderer, load_texts
 from swift.console.core.session import Session, Sessions, SessionUnknown
 from swift.console.core.visit import Access, ConsoleParts, Route, Visit, route_table
 from swift.console.core.web import ROOT, BadForm, is_own_origin, link
+from swift.console.operators import health
 from swift.console.static import STATIC
 from swift.console.users import (
     browse,
@@ -55,6 +57,7 @@ ROUTES: tuple[Route, ...] = (
     *uploads.ROUTES,
     *deletion.ROUTES,
     *sharing.ROUTES,
+    *health.ROUTES,
 )
 
 
@@ -70,12 +73,18 @@ class ConsoleSettings(Settings):
     oidc_providers: tuple[str, ...] = option(
         (), "Names of identity providers that the log-in page offers.", kind=LIST
     )
+    capacity_history: str = option(
+        "",
+        "File in which the disk usage is kept once an hour while an operator looks, for the forecast; "
+        "one of swift-health --history is read and continued.",
+    )
+    audit_log: str = option("/var/log/swift/audit.log", "The path of [filter:audit_log], for its search.")
 
 
 class Console(Filter):
     """Serves the pages."""
 
-    def __init__(self, app: App, settings: ConsoleSettings):
+    def __init__(self, app: App, settings: ConsoleSettings, cluster: ClusterWatch):
         super().__init__(app)
         texts = load_texts()
         self._routes = route_table(ROUTES)
@@ -87,6 +96,8 @@ class Console(Filter):
             Sessions(self.forward),
             SessionSigners(_SIGNERS_S),
             settings.s3_region,
+            cluster,
+            settings.audit_log,
             settings.oidc_providers,
         )
 
@@ -186,7 +197,13 @@ class _Off(Filter):
 def _make_filter(app: App, settings: ConsoleSettings, services: Services) -> Filter:
     """Return the filter of a configuration section."""
     if settings.public or _is_loopback(services.conf.get("bind_ip", "")):
-        return Console(app, settings)
+        cluster = ClusterWatch(
+            services.swift_dir,
+            services.cluster.policies,
+            history=settings.capacity_history,
+            nodes=services.node_health,
+        )
+        return Console(app, settings, cluster)
     return _Off(app)
 
 

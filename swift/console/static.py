@@ -14,7 +14,9 @@ _FOLDER = Path(__file__).parent / "static"
 _TYPES = {
     "htmx.min.js": "text/javascript; charset=utf-8",
     "console.js": "text/javascript; charset=utf-8",
+    "live.js": "text/javascript; charset=utf-8",
     "console.css": "text/css; charset=utf-8",
+    "operators.css": "text/css; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
 

@@ -7,6 +7,7 @@ from urllib.parse import quote, unquote, urlencode, urljoin, urlsplit
 
 from swift.base.limits import Limits
 from swift.compose import Cluster
+from swift.console.core.cluster import ClusterWatch
 from swift.console.core.session import COOKIE
 from swift.console.filter import Console, ConsoleSettings
 from swift.http.mediatypes import TypeGuesser
@@ -44,7 +45,8 @@ class ConsoleWorld:
     password of each is its name and ``-password``.
     """
 
-    def __init__(self, sim, **settings):
+    def __init__(self, sim, cluster=None, **settings):
+        """``cluster`` is what the pages for operators show; without it there are no rings to read."""
         self.sim = sim
         guesser = TypeGuesser("/none", ())
         telemetry = Telemetry(silent_log())
@@ -62,9 +64,11 @@ class ConsoleWorld:
         )
         s3 = S3Api(auth, S3Settings.parse({"min_segment_size": "1"}), telemetry, Features(query_api=True))
         bulk = Bulk(s3, BulkSettings(), 1024, telemetry)
-        front = TEMPURL.build(bulk, {})
+front = TEMPURL.build(bulk, {})
         inner = SimpleNamespace(handle=self._with_cache(front.handle))
-        self.filter = Console(inner, ConsoleSettings(**settings))
+        self.filter = Console(
+            inner, ConsoleSettings(**settings), cluster or ClusterWatch("/none", sim.policies)
+        )
         operations = {
             "t:owner": [".admin"],
             "t:user": [],

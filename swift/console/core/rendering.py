@@ -65,6 +65,14 @@ def moment_text(seconds: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(seconds))
 
 
+def span_text(seconds: float) -> str:
+    """Return a duration for people, in its greatest unit."""
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
 class Renderer:
     """Makes pages."""
 
@@ -80,7 +88,7 @@ class Renderer:
         )
         self._environment.globals.update(t=texts, link=link)
         self._environment.filters.update(
-            visible=visible, size=size_text, count=count_text, moment=moment_text
+            visible=visible, size=size_text, count=count_text, moment=moment_text, span=span_text
         )
 
     def render(self, template: str, values: JsonObject) -> bytes:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from swift.base.documents import JsonObject
 from swift.console.core.api import Api, ApiError, SessionSigners
+from swift.console.core.cluster import ClusterWatch
 from swift.console.core.rendering import Renderer, Texts
 from swift.console.core.session import Session, Sessions
 from swift.console.core.web import (
@@ -38,6 +39,9 @@ class ConsoleParts:
     sessions: Sessions
     signers: SessionSigners
     region: str
+    cluster: ClusterWatch
+    #: The file of the audit log.
+    audit_log: str = ""
     #: Names of identity providers.
     providers: tuple[str, ...] = ()
 

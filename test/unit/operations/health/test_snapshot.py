@@ -90,7 +90,7 @@ def etc(tmp_path):
 
 def record_snapshot(etc, servers):
     rings = load_rings(str(etc), cluster_of({"swift_dir": str(etc)}).policies)
-    return take_snapshot(rings, ReconClient(5.0, transport=servers), str(etc))
+    return take_snapshot(rings, ReconClient(5.0, transport=servers))
 
 
 def test_there_is_a_ring_of_each_policy_that_has_one(etc):
