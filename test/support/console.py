@@ -64,7 +64,7 @@ class ConsoleWorld:
         )
         s3 = S3Api(auth, S3Settings.parse({"min_segment_size": "1"}), telemetry, Features(query_api=True))
         bulk = Bulk(s3, BulkSettings(), 1024, telemetry)
-front = TEMPURL.build(bulk, {})
+        front = TEMPURL.build(bulk, {})
         inner = SimpleNamespace(handle=self._with_cache(front.handle))
         self.filter = Console(
             inner, ConsoleSettings(**settings), cluster or ClusterWatch("/none", sim.policies)
