@@ -19,13 +19,16 @@ QUERIES = {
     "/bucket/access": f"bucket={BUCKET}",
     "/browse": f"bucket={BUCKET}",
     "/object": f"bucket={BUCKET}&name=a%20name",
+    "/delete": f"bucket={BUCKET}&prefix=folder/",
+    "/share": f"bucket={BUCKET}&name=a%20name",
+    "/uploads": f"bucket={BUCKET}",
     "/users/user": "user=test:tester",
     "/users/group": "group=test:readers",
     "/users/role": "role=test:reader",
     "/users/policy": "policy=test:readonly",
 }
 #: Responses that are no pages.
-NO_PAGES = ("/static/", "/usage.csv", "/accounts.csv", "/download", "/content", "/session", "/uploads/parts")
+NO_PAGES = ("/static/", "/usage.csv", "/accounts.csv", "/download", "/content", "/session", "/upload/")
 PAGES = sorted(
     route.path
     for route in ROUTES

@@ -35,7 +35,7 @@ class Failure(NamedTuple):
 
 @dataclass
 class Deletion:
-    """What is to be deleted: objects, then all below each of the prefixes."""
+    """The state of a deletion: the objects that are left, then all below each of the prefixes."""
 
     bucket: str
     names: list[str]

@@ -36,6 +36,7 @@ EDITED_HEADERS = {
 #: Other headers that a POST would remove.
 _KEPT_HEADERS = ("x-robots-tag",)
 _MOMENT_FORMS = ("%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S")
+_LOCK_WORDS = ("mode", "retain-until-date", "legal-hold")
 _VERSIONS_SHOWN = 200
 _SEGMENTS_SHOWN = 200
 TAGS_MAX = 10
@@ -57,6 +58,14 @@ class Segment(NamedTuple):
 
     name: str
     size: int
+
+
+class Lock(NamedTuple):
+    """The object lock of an object; texts of the S3 API, empty for what is not set."""
+
+    mode: str = ""
+    until: str = ""
+    hold: str = ""
 
 
 class Facts:
@@ -108,7 +117,7 @@ def show_object(visit: Visit) -> Response:
         is_current=is_current,
         versions=versions,
         segments=[] if facts is None else _segments(visit, bucket, name, version, facts),
-        lock=_lock(visit, bucket, name, version) if versions and facts is not None else {},
+        lock=_lock(visit, bucket, name, version) if versions and facts is not None else Lock(),
         tags=_tags(visit, bucket, name) if is_current else None,
         tags_max=TAGS_MAX,
         text_bytes_max=TEXT_BYTES_MAX,
@@ -162,19 +171,17 @@ def _segments(visit: Visit, bucket: str, name: str, version: str, facts: Facts) 
     return [Segment(str(row.get("name", "")), int(row.get("bytes") or 0)) for row in rows[:_SEGMENTS_SHOWN]]
 
 
-def _lock(visit: Visit, bucket: str, name: str, version: str) -> dict[str, str]:
-    """Return mode, end and legal hold of an object's lock."""
+def _lock(visit: Visit, bucket: str, name: str, version: str) -> Lock:
+    """Return the lock of an object, as far as the caller may see it."""
     if not is_s3_bucket(bucket):
-        return {}
+        return Lock()
     query = {"versionId": version} if version else {}
     try:
         with visit.api.opened(visit.api.s3("HEAD", bucket, name, query=query)) as found:
-            headers = found.headers
+            values = [found.headers.get(f"x-amz-object-lock-{word}", "") for word in _LOCK_WORDS]
     except ApiError:
-        return {}
-    known = {"mode": "mode", "until": "retain-until-date", "hold": "legal-hold"}
-    names = {key: f"x-amz-object-lock-{name}" for key, name in known.items()}
-    return {key: headers[name] for key, name in names.items() if name in headers}
+        return Lock()
+    return Lock(*values)
 
 
 # --- tags ---------------------------------------------------------------------------------------------
@@ -249,7 +256,7 @@ def change_metadata(visit: Visit) -> Response:
         headers["x-delete-at"] = str(_parse_moment(form.text("delete_at")))
     for key, value in _pairs(form, "meta"):
         if not key.isascii() or not key.replace("-", "").replace("_", "").replace(".", "").isalnum():
-            return visit.refusal(visit.text("object.bad_key", key=key))
+            return visit.refusal(visit.text("object.bad_key", name=key))
         headers[f"{_META_PREFIX}{key.lower()}"] = _header_value(value.strip())
     visit.api.read("POST", bucket, name, headers=headers)
     if tags and _tags(visit, bucket, name) != tags:
