@@ -31,6 +31,12 @@ NONSENSE = [
     {"object_packed_devices": {"sda": {"volumes": 1e17, "live_bytes": -1, "lost_bytes": MARKUP}}},
     {"cache_tier": {"classes": {MARKUP: {"hits": MARKUP, "hit_rate": 1e17}}, "failures": [MARKUP, {}]}},
     {"cache_tier": {"classes": [1], "failures": {}}},
+    {"object_auditor_stats_ALL": {"passes": MARKUP, "errors": -1e17}, "object_auditor_stats_ZBF": [1]},
+    {"object_auditor_scrub": {MARKUP: {"promised_days": MARKUP, "kept": 1}, "sda": 7}},
+    {"sharding_stats": {"sharding": {"sharding_in_progress": {"all": [7, {"found": -4, "state": MARKUP}]}}}},
+    {"sharding_stats": {"sharding": {"sharding_candidates": [1]}}, "sharding_last": -1e17},
+    {"object_updater_stats": {"failures_oldest_timestamp_age": -1e17}, "object_updater_last": 1e17},
+    {"copy_progress": {MARKUP: {"began": 1e17, "now": -5, "devices": {MARKUP: {"done": -1}}}}},
 ]
 
 
@@ -179,7 +185,91 @@ def test_devices_that_this_proxy_avoids_are_marked(make_world):
     assert "1 devices." in page and "This proxy avoids it at present" in page
 
 
-PAGES = ["/console/health", "/console/devices"]
+def test_passes_of_daemons_have_their_ages(world, servers):
+    now_s = time.time()
+    servers.checks |= {
+        "replication/object": {
+            "object_replication_time": 2.0,
+            "object_replication_last": now_s - 7 * 3600,
+            "replication_stats": {"failure": 3},
+        },
+        "reconstruction/object": {
+            "object_reconstruction_time": 1.0,
+            "object_reconstruction_last": now_s - 300,
+        },
+        "copies/object": {
+            "copy_progress": {
+                "object": {
+                    "began": now_s - 600,
+                    "now": now_s,
+                    "devices": {"sda": {"misplaced": 3, "done": 1}},
+                }
+            }
+        },
+        "async": {"async_pending": 7, "async_pending_last": now_s - 240},
+        "quarantined": {"objects": 2},
+        "updater/object": {
+            "object_updater_sweep": 5,
+            "object_updater_last": now_s - 180,
+            "object_updater_stats": {
+                "failures_account_container_count": 4,
+                "failures_oldest_timestamp_age": 900,
+            },
+        },
+        "updater/container": {"container_updater_sweep": 6},
+        "expirer/object": {"object_expiration_pass": 8, "expired_last_pass": 11},
+        "auditor/container": {
+            "container_audits_passed": 30,
+            "container_audits_failed": 1,
+            "container_audits_since": now_s - 1000,
+            "container_auditor_pass_completed": 400,
+        },
+        "auditor/object": {
+            "object_auditor_stats_ALL": {"sda": {"passes": 5, "bytes_processed": 2e9}, "sdb": {"passes": 6}},
+        },
+        "scrub/object": {
+            "object_auditor_scrub": {"sda": {"promised_days": 30, "expected_days": 41.5, "kept": False}}
+        },
+    }
+    page = world.browser("a:op").get("/console/replication")
+    assert '<span class="badge warning">7 h ago</span>' in page and "failures 3" in page
+    assert "25 % done" in page and "containers with failures 4, oldest failure 15 min" in page
+    assert "expired 11" in page and "passed 30, failures 1" in page and "10 min ago" in page
+    assert "passed 11, failures 0, quarantined 0, read 2.0 GB" in page
+    assert "41.5" in page and "disks are too slow" in page and "2 objects, 0 containers" in page
+
+
+def test_containers_that_are_being_split_have_their_progress(world, servers):
+    facts = {"account": "AUTH_t", "container": MARKUP, "object_count": 2_000_000}
+    states = {"found": 1, "created": 1, "cleaved": 2, "active": 0, "state": "sharding", "error": "no quorum"}
+    servers.own["10.0.0.2"] = {
+        "sharding": {
+            "sharding_time": 3,
+            "sharding_last": time.time() - 120,
+            "sharding_stats": {
+                "attempted": 9,
+                "failure": 1,
+                "sharding": {
+                    "sharding_in_progress": {"all": [{**facts, **states}]},
+                    "sharding_candidates": {"found": 1, "top": [facts]},
+                    "shrinking_candidates": {"found": 1, "top": [{**facts, "compactible_ranges": 3}]},
+                },
+            },
+        }
+    }
+    page = world.browser("a:op").get("/console/sharding")
+    assert "50 % done" in page and "no quorum" in page and "attempted 9, failures 1" in page
+    assert page.count("<bdi>AUTH_t/&lt;script&gt;") == 3 and "<script>alert" not in page
+    servers.own.clear()
+
+
+def test_a_cluster_without_reports_has_pages(world):
+    browser = world.browser("a:op")
+    assert "No container is being split." in browser.get("/console/sharding")
+    assert "No server reports a pass." in browser.get("/console/replication")
+
+
+PAGES = ["/console/health", "/console/devices", "/console/replication", "/console/sharding"]
 
 
 @pytest.mark.parametrize("page", PAGES)

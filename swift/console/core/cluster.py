@@ -32,6 +32,7 @@ CHECKS: Mapping[str, str] = {
     "updater/container": "container",
     "updater/object": "object",
     "expirer/object": "object",
+    "scrub/object": "object",
     **{f"auditor/{kind}": kind for kind in ("account", "container", "object")},
 }
 V = TypeVar("V")
@@ -130,9 +131,6 @@ def responsive_hosts(state: ClusterState, kind: str) -> Sequence[Host]:
     """Return the servers of a type that responded."""
     silent = state.snapshot.unresponsive.get(kind, ())
     hosts = {
-        host
-        for ring in state.rings
-        if ring.server_type == kind
-        for host in unique_hosts(ring.view.devices)
+        host for ring in state.rings if ring.server_type == kind for host in unique_hosts(ring.view.devices)
     }
     return sorted(hosts.difference(silent))
