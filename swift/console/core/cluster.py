@@ -1,7 +1,7 @@
 """The view of the cluster that all operators share: rings, the servers' recon data, and the verdict on them.
 
-A worker collects it once for all viewers, when one of them needs it and what is there is too old. Without viewers
-nothing is collected.
+A worker collects it once for all viewers, when one of them needs it and what is there is too old. Without
+viewers nothing is collected.
 """
 
 from __future__ import annotations

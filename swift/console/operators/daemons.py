@@ -210,6 +210,8 @@ class ShardedContainer:
 
     host: Host
     path: str
+    state: str
+    error: str
     objects: float
     #: Shards by state; of candidates for shrinking, those that could be merged.
     found: float
@@ -217,8 +219,6 @@ class ShardedContainer:
     cleaved: float
     active: float
     compactible: float
-    state: str
-    error: str
 
     @property
     def share(self) -> float:
@@ -237,7 +237,7 @@ def _containers(host: Host, entries: object) -> list[ShardedContainer]:
         ]
         path = f"{text_of(said.get('account'))}/{text_of(said.get('container'))}"
         found.append(
-            ShardedContainer(host, path, *numbers, text_of(said.get("state")), text_of(said.get("error")))
+            ShardedContainer(host, path, text_of(said.get("state")), text_of(said.get("error")), *numbers)
         )
     return found
 
@@ -264,7 +264,14 @@ def show_sharding(visit: Visit, state: ClusterState) -> Response:
             ("shrinking", "shrinking_candidates", "top"),
         ):
             lists[name] += _containers(host, mapping_of(told.get(key)).get(inner))
-    return visit.page("sharding.html", state=state, rows=rows, **lists)
+    return visit.page(
+        "sharding.html",
+        state=state,
+        rows=rows,
+        progress=lists["progress"],
+        candidates=lists["candidates"],
+        shrinking=lists["shrinking"],
+    )
 
 
 ROUTES = (state_route("/replication", show_replication), state_route("/sharding", show_sharding))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from swift.cluster.health import NodeHealth
 from swift.console.core.cluster import Reports
@@ -86,13 +85,13 @@ class DeviceRow:
 
 
 #: Column → key of the order.
-ORDERS: Mapping[str, Callable[[DeviceRow], Any]] = {
-    "state": lambda row: list(STATES).index(row.state),
+ORDERS: Mapping[str, Callable[[DeviceRow], tuple[float | str, ...]]] = {
+    "state": lambda row: (list(STATES).index(row.state),),
     "device": lambda row: (row.ip, row.name),
     "place": lambda row: (row.region, row.zone, row.ip, row.name),
-    "weight": lambda row: row.weight,
-    "full": lambda row: row.fullness[0] if row.fullness else -1.0,
-    "errors": lambda row: row.errors.count if row.errors else 0,
+    "weight": lambda row: (row.weight,),
+    "full": lambda row: (row.fullness[0] if row.fullness else -1.0,),
+    "errors": lambda row: (row.errors.count if row.errors else 0,),
 }
 
 
