@@ -1,7 +1,10 @@
 """The console's pages for operators: health, devices."""
 
+import csv
+import io
 import json
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -9,7 +12,8 @@ from swift import green
 from swift.base.clock import SystemClock
 from swift.cluster.health import NodeHealth
 from swift.console.core import cluster
-from swift.console.operators import health
+from swift.console.operators import accounts, health
+from swift.http.response import Response, error_response
 from swift.operations.health.forecast import DAY_S
 from test.support.console import ConsoleWorld
 from test.support.recon import FakeServers, make_watch
@@ -267,6 +271,62 @@ def test_a_cluster_without_reports_has_pages(world):
     browser = world.browser("a:op")
     assert "No container is being split." in browser.get("/console/sharding")
     assert "No server reports a pass." in browser.get("/console/replication")
+
+
+def answer_for_account(world, account, response):
+    """Have requests for an account answered without asking the cluster, which counts after a while only."""
+    allowed = world.filter.forward
+
+    def forward(request):
+        return response if request.raw_path == f"/v1/{account}" else allowed(request)
+
+    world.filter._parts = replace(world.filter._parts, forward=forward)
+
+
+def test_accounts_have_their_usage_also_as_csv(world):
+    for number in range(3):
+        world.op("CreateUser", user=f"tenant{number}:u", password="u-password")
+    usage = {
+        "x-account-container-count": "1",
+        "x-account-object-count": "2",
+        "x-account-bytes-used": "5000",
+        "x-account-storage-policy-gold-object-count": "2",
+        "x-account-storage-policy-gold-bytes-used": "5000",
+    }
+    answer_for_account(world, "AUTH_t", Response(204, usage))
+    browser = world.browser("a:op")
+    page = browser.get("/console/accounts")
+    figures = "AUTH_t</bdi></td>\n" + "".join(f'<td class="number">{each}</td>' for each in (1, 2, "5.0 KB"))
+    assert figures in page and "<bdi>gold</bdi>: 2 objects, 5.0 KB" in page and "AUTH_tenant2" in page
+    page = browser.get("/console/accounts", prefix="tenant")
+    assert "AUTH_tenant2" in page and "AUTH_t<" not in page
+    browser.get("/console/accounts.csv")
+    assert browser.headers["content-type"] == "text/csv; charset=utf-8"
+    rows = list(csv.DictReader(io.StringIO(browser.page)))
+    assert [row["tenant"] for row in rows] == ["a", "t", "tenant0", "tenant1", "tenant2"]
+    assert rows[1]["objects"] == "2" and rows[1]["gold bytes"] == "5000" and rows[2]["bytes"] == "0"
+
+
+def test_accounts_come_in_pages(world, monkeypatch):
+    monkeypatch.setattr(accounts, "PAGE", 1)
+    browser = world.browser("a:op")
+    page = browser.get("/console/accounts")
+    assert "AUTH_a" in page and "AUTH_t" not in page
+    page = browser.get(next(link for link in browser.links if "marker=" in link))
+    assert "AUTH_t" in page and "marker=" not in page
+    assert browser.get("/console/accounts.csv").count("AUTH_") == 2
+
+
+def test_an_account_that_cannot_be_read_has_its_reason(world):
+    answer_for_account(world, "AUTH_t", error_response(503))
+    browser = world.browser("a:op")
+    assert "The storage could not carry this out." in browser.get("/console/accounts")
+    assert browser.status == 200
+    assert "AUTH_t,,,,,,The storage" in browser.get("/console/accounts.csv")
+
+
+def test_cells_are_no_formulas():
+    assert accounts._csv_lines([["=1+1", "@x", 5, -5, "ok"]]) == b"'=1+1,'@x,5,-5,ok\r\n"
 
 
 PAGES = ["/console/health", "/console/devices", "/console/replication", "/console/sharding"]

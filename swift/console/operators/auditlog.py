@@ -79,7 +79,7 @@ def path_of(values: Mapping[str, object]) -> str:
 
 
 def search(path: str, terms: AuditTerms, before: Position | None, count: int) -> Found:
-    """Return up to ``count`` lines. Raises OSError and ``IrregularFile``; FileNotFoundError: there is no log."""
+    """Return up to ``count`` lines. Raises ``IrregularFile`` and OSError, without a log FileNotFoundError."""
     disk, lines = Disk(), list[Mapping[str, object]]()
     deadline, budget = time.monotonic() + SEARCH_S, SEARCH_BYTES_MAX
     files = [path, *reversed(rotated_files(path))]
