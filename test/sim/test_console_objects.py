@@ -97,10 +97,11 @@ def test_pages_of_a_bucket_follow_by_marker(browser, monkeypatch):
     seen, address = [], "/console/browse?bucket=photos"
     while address:
         page = browser.get(address)
-        seen.append(re.findall(r"<bdi>(\w+)</bdi></a>/?(?:</td>|\s)", page.partition("<tbody>")[2]) or page)
-        more = re.search(r'href="([^"]*)">Next page', page)
+        rows = page.partition("<tbody>")[2].partition("</tbody>")[0]
+        seen.append(re.findall(r"<bdi>(\w+)</bdi>", rows))
+        more = re.search(r'href="([^"]*)"[^>]*>Next page', page)
         address = unescape(more[1]) if more else ""
-    assert len(seen) == 2 and "Back to the beginning" in browser.page
+    assert seen == [["a", "b"], ["c", "d"]] and "Back to the beginning" in browser.page
 
 
 @pytest.mark.parametrize("names", [("/x", "//y", "a//z")])
@@ -203,6 +204,15 @@ def test_a_change_of_metadata_keeps_the_rest(browser):
     assert headers["content-type"] == "text/plain" and headers["cache-control"] == "max-age=5"
     assert headers["x-delete-at"] == "4071006240" and headers["x-robots-tag"] == "none"
     assert 'value="colour"' in browser.page and 'value="red"' in browser.page
+
+
+def test_a_change_of_metadata_keeps_a_manifest(browser):
+    put(browser, "a", b"", x_object_manifest="photos/seg%20/")
+    page = browser.get(at("/object", bucket="photos", name="a"))
+    stamp = re.search(r'name="stamp" value="([^"]*)"', page)[1]
+    browser.post(at("/object/metadata", bucket="photos", name="a"), stamp=stamp, cache_control="no-cache")
+    headers = swift(browser, "HEAD", "photos/a").headers
+    assert headers["x-object-manifest"] == "photos/seg%20/" and headers["cache-control"] == "no-cache"
 
 
 def test_a_change_of_metadata_does_not_overwrite_another(browser):

@@ -71,7 +71,12 @@
     for (const found of root.querySelectorAll("[data-check-all], [data-copy]")) found.hidden = false;
   }
   prepare(document);
-  document.addEventListener("htmx:afterSettle", () => prepare(document));
+  document.addEventListener("htmx:afterSettle", () => {
+    prepare(document);
+    // What had the focus may be gone.
+    const list = document.getElementById("listing");
+    if (list && document.activeElement === document.body) list.focus({ preventScroll: true });
+  });
 
   // Repeats the step of a deletion until nothing is left.
   async function deleteAll(form) {
@@ -104,7 +109,7 @@
       fields.set("marker", encodeURIComponent(left.marker));
       fields.set("deleted", deleted);
       fields.set("failed", failed);
-      text = form.dataset.state.replace("DELETED", deleted).replace("FAILED", failed);
+      text = filled(form.dataset.state, { deleted, failed });
       if (done) { text = `${text} ${form.dataset.done}`; break; }
       part("state").textContent = text;
     }
