@@ -157,16 +157,20 @@ class Browser:
         text = self._load(method, address, sent, body)
         return json.loads(text) if text else None
 
+    def request(self, address, method="GET", headers=None, body=b""):
+        """Return the request that loads an address."""
+        parts = urlsplit(urljoin(self.address, address))
+        sent = {"host": HOST, **(headers or {})}
+        if self.cookies:
+            sent["cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+        if method in ("POST", "PUT"):
+            sent["content-length"] = str(len(body))
+        return Request(method, parts.path, sent, body, query=parts.query, remote_addr="10.0.0.9")
+
     def _load(self, method, address, headers, body):
         for _ in range(5):
             parts = urlsplit(urljoin(self.address, address))
-            sent = {"host": HOST, **headers}
-            if self.cookies:
-                sent["cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
-            if method in ("POST", "PUT"):
-                sent["content-length"] = str(len(body))
-            request = Request(method, parts.path, sent, body, query=parts.query, remote_addr="10.0.0.9")
-            response = self.world.send(request)
+            response = self.world.send(self.request(address, method, headers, body))
             self.status, self.headers = response.status, response.headers
             cookie = response.headers.get("set-cookie")
             if cookie:

@@ -33,6 +33,7 @@ CHECKS: Mapping[str, str] = {
     "updater/container": "container",
     "updater/object": "object",
     "expirer/object": "object",
+    "scrub/object": "object",
     **{f"auditor/{kind}": kind for kind in ("account", "container", "object")},
 }
 V = TypeVar("V")

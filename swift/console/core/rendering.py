@@ -17,6 +17,8 @@ from swift.console.core.web import link
 _HERE = Path(__file__).parents[1]
 #: Categories of characters that are not shown as such: controls, marks of direction, half surrogates.
 _HIDDEN = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
+#: No clock shows a later time, Unix seconds.
+TIME_MAX_S = 1e11
 _UNITS = ("bytes", "KB", "MB", "GB", "TB", "PB", "EB")
 
 
@@ -61,7 +63,9 @@ def count_text(number: int) -> str:
 
 
 def moment_text(seconds: float) -> str:
-    """Return a Unix time for people, in UTC."""
+    """Return a Unix time for people, in UTC; "?" for what no clock shows."""
+    if not 0 <= seconds < TIME_MAX_S:
+        return "?"
     return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(seconds))
 
 

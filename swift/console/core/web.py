@@ -108,7 +108,7 @@ def is_own_origin(request: Request) -> bool:
     return origin is None or urlsplit(origin).netloc == request.headers.get("host", "")
 
 
-def link(path: str, **query: object) -> str:
+def link(path: str, /, **query: object) -> str:
     """Return the address of a page of the console; fields that are None or empty are left out."""
     asked = "&".join(
         f"{name}={quote(str(value), safe='')}" for name, value in query.items() if value not in (None, "")

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TypeGuard
 
 from swift.operations.health.copies import parse_host_copies
@@ -42,6 +44,11 @@ class WatchedRing:
     def devices(self) -> list[Device]:
         """The devices, without the holes."""
         return [device for device in self.view.devices if device is not None]
+
+    @cached_property
+    def assigned(self) -> Counter[int]:
+        """Device id → partition-replicas that the ring assigns to it."""
+        return sum(map(Counter, self.view.rows), Counter())
 
     def __repr__(self) -> str:
         return f"WatchedRing({self.name!r})"

@@ -1,6 +1,8 @@
 """swiftauth: log-ins, tokens, keys, and one decision for every request."""
 
+import hmac
 import json
+import time
 from types import SimpleNamespace
 from urllib.parse import urlencode
 
@@ -18,6 +20,7 @@ from swift.middleware.swiftauth.settings import SwiftauthSettings
 from swift.middleware.swiftauth.webidentity import WebIdentities, WebIdentity, is_trusted
 from swift.middleware.tempauth.filter import Tempauth
 from swift.middleware.tempauth.users import TempauthSettings, parse_users
+from swift.middleware.tempurl.filter import TempURL, TempURLSettings
 from swift.runtime.wsgi import response_or_error
 from swift.s3.core.call import Features
 from swift.s3.core.codec import POLICY
@@ -673,6 +676,23 @@ def test_a_role_trusts_providers_of_its_own_tenant_only(world):
     assert not is_trusted(Role("o:r", trust=other), identity, context)
 
 
+@pytest.mark.parametrize(
+    "claims, expected",
+    [
+        ({"aud": "swift"}, {"aud": "swift"}),
+        ({"aud": ["swift", "b"], "azp": "swift"}, {"aud": "swift", "oaud": ("swift", "b"), "azp": "swift"}),
+        ({"aud": "swift", "azp": "app"}, {"aud": "app", "oaud": "swift", "azp": "app"}),
+    ],
+)
+def test_the_audience_in_conditions_is_the_authorized_party_of_a_token_that_has_one(claims, expected):
+    provider = FakeProvider()
+    identity = WebIdentity(provider.provider, provider.verifier().verify(provider.token(**claims)))
+    values = identity.condition_values()
+    issuer = provider.provider.issuer.removeprefix("https://")
+    found = {name: values.get(f"{issuer}:{name}") for name in ("aud", "oaud", "azp")}
+    assert found == {"aud": None, "oaud": None, "azp": None, **expected}
+
+
 # --- what a request changes beside what it names ------------------------------------------------------
 
 
@@ -749,3 +769,51 @@ def test_an_error_of_a_signature_has_the_form_of_the_query_protocol(world):
     response = world.send("POST", "/", headers, b"Action=ListUsers")
     body = response.read_body().decode()
     assert body.startswith("<ErrorResponse><Error><Type>Sender</Type><Code>AuthorizationHeaderMalformed")
+
+
+# --- requests with keys of Swift ----------------------------------------------------------------------
+
+
+def signed_url(world, method, path, key="temp-key"):
+    expires = int(time.time()) + 600
+    message = f"{method}\n{expires}\n{path}".encode()
+    signature = hmac.new(key.encode(), message, "sha256").hexdigest()
+    return f"{path}?temp_url_sig={signature}&temp_url_expires={expires}"
+
+
+@pytest.fixture
+def signing(world):
+    """Return the world with the filter of temporary URLs left of it, and a container with a key."""
+    world.send("PUT", C, {"x-auth-token": world.token("t:owner", "owner-password")})
+    with_key_and_policy(world, statement("Allow", "s3:GetObject"))
+    world.send("PUT", f"{C}/o", {"x-auth-token": world.token("t:owner", "owner-password")}, b"body")
+    world.s3 = TempURL(world.s3, TempURLSettings())
+    return world
+
+
+def with_key_and_policy(world, *statements):
+    with_policy(world, *statements)
+    world.pipeline.metadata["AUTH_t", "cat"]["x-container-meta-temp-url-key"] = "temp-key"
+
+
+def test_a_temporary_url_needs_no_policy_but_a_denial_for_all_holds(signing):
+    url = signed_url(signing, "GET", f"{C}/o")
+    assert signing.send("GET", url).status == 200
+    with_key_and_policy(signing, statement("Allow", "s3:GetObject", {"AWS": "arn:aws:iam::t:user/user"}))
+    assert signing.send("GET", url).status == 200
+    with_key_and_policy(signing, statement("Deny", "s3:GetObject", {"AWS": "arn:aws:iam::t:user/user"}))
+    assert signing.send("GET", url).status == 200
+    with_key_and_policy(signing, statement("Deny", "s3:PutObject"))
+    assert signing.send("GET", url).status == 200
+    assert signing.send("PUT", signed_url(signing, "PUT", f"{C}/o"), body=b"x").status == 403
+    network = {"Condition": {"NotIpAddress": {"aws:SourceIp": "10.0.0.0/8"}}}
+    with_key_and_policy(signing, {**statement("Deny", "s3:*"), **network})
+    assert signing.send("GET", url).status == 200
+    assert signing.send("GET", url, address="192.0.2.1").status == 403
+    signing.pipeline.metadata["AUTH_t", "cat"][fields.SYSMETA_S3_BUCKET_POLICY] = "damaged"
+    assert signing.send("GET", url).status == 503
+
+
+def test_a_url_with_a_wrong_key_is_refused_before_policies(signing):
+    with_key_and_policy(signing, statement("Allow", "s3:GetObject"))
+    assert signing.send("GET", signed_url(signing, "GET", f"{C}/o", "wrong")).status == 401
