@@ -249,6 +249,7 @@
       this.set("running");
       const { control } = this;
       try {
+        if (!this.name.isWellFormed()) throw new Refused(texts.bad_name);
         if (!this.isChecked && !(await this.mayWrite())) {
           if (this.state === "running") { this.set("skipped"); this.forget(); }
           return;
@@ -440,7 +441,6 @@
       totals.files += 1;
       totals.bytes += file.size;
       transfers.push(transfer);
-      if (!transfer.name.isWellFormed()) { totals.failed += 1; transfer.set("failed", texts.bad_name); }
     }
     next();
   }
