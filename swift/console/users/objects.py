@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from lxml import etree
 
@@ -34,7 +34,7 @@ EDITED_HEADERS = {
     "expires": "expires",
 }
 #: Other headers that a POST would remove.
-_KEPT_HEADERS = ("x-robots-tag",)
+_KEPT_HEADERS = ("x-robots-tag", "x-object-manifest")
 _MOMENT_FORMS = ("%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S")
 _LOCK_WORDS = ("mode", "retain-until-date", "legal-hold")
 _VERSIONS_SHOWN = 200
@@ -79,7 +79,7 @@ class Facts:
         self.stamp = headers.get("x-timestamp", "")
         self.version = headers.get("x-object-version-id", "")
         self.is_static = is_true(headers.get("x-static-large-object", ""))
-        self.manifest = utf8_value(headers.get("x-object-manifest", ""))
+        self.manifest = unquote(utf8_value(headers.get("x-object-manifest", "")))
         self.delete_at = int(headers.get("x-delete-at") or 0)
         self.preview = preview_of(headers)
         self.fields = {field: utf8_value(headers.get(name, "")) for field, name in EDITED_HEADERS.items()}
