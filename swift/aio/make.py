@@ -197,6 +197,8 @@ def _proxy_conf(plan: ClusterPlan) -> str:
     account = plan.user.partition(":")[0]
     # Requests without a signature reach public buckets of the user.
     own = {"s3api": f"anonymous_account = AUTH_{account}\n"}
+    if plan.public_console:
+        own["console"] = "public = true\n"
     if plan.tempauth:
         filters = [name for name in PIPELINE if name != "console"]
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
@@ -35,3 +36,34 @@ class Memo(dict[K, V]):
         if len(self) < self._size_max and not (isinstance(key, str) and len(key) > TEXT_MAX):
             self[key] = value
         return value
+
+
+class SizedCache(OrderedDict[K, V]):
+    """Values by key, each with a size, within a number of bytes; those of the longest time make room.
+
+    ``get`` is that of a dictionary: a value that is in it costs no function call of ours.
+    """
+
+    __slots__ = ("_bytes_max", "_sizes", "size_bytes")
+
+    def __init__(self, bytes_max: int):
+        super().__init__()
+        self._bytes_max = bytes_max
+        self._sizes: dict[K, int] = {}
+        self.size_bytes = 0
+
+    def keep(self, key: K, value: V, size_bytes: int) -> V:
+        """Keep a value unless it alone is too large; return it."""
+        self.drop(key)
+        if size_bytes <= self._bytes_max:
+            while self.size_bytes + size_bytes > self._bytes_max:
+                self.drop(next(iter(self)))
+            self[key] = value
+            self._sizes[key] = size_bytes
+            self.size_bytes += size_bytes
+        return value
+
+    def drop(self, key: K) -> None:
+        """Forget a value if it is there."""
+        self.pop(key, None)
+        self.size_bytes -= self._sizes.pop(key, 0)

@@ -19,6 +19,7 @@ from swift.compose import cluster_of
 from swift.config.commandline import CommandLine
 from swift.operations.health.evaluate import Health, Problem, Severity
 from swift.operations.health.forecast import CRITICAL_DAYS, WARNING_DAYS
+from swift.operations.health.identities import IdentityWatch
 from swift.operations.health.reader import CapacityTerms, HealthReader
 from swift.operations.health.screen import screen
 from swift.operations.recon.client import ReconClient
@@ -27,12 +28,12 @@ from swift.runtime.service.services import SWIFT_DIR
 CLEAR = "\x1b[H\x1b[2J"
 
 
-def read_health(args: argparse.Namespace) -> Health:
+def read_health(args: argparse.Namespace, identities: IdentityWatch) -> Health:
     """Return the health of the cluster now. Raises ``SwiftError`` and OSError."""
     policies = cluster_of({"swift_dir": args.swift_dir}).policies
     terms = CapacityTerms(args.history, args.full_warning, args.full_critical)
     client = ReconClient(args.timeout, agent="swift-health")
-    health = HealthReader(args.swift_dir, policies, client, terms).read().health
+    health = HealthReader(args.swift_dir, policies, client, terms, identities=identities).read().health
     if args.metrics:
         try:
             health.capacity.export(args.metrics)
@@ -116,6 +117,7 @@ def _unknown(error: Exception) -> Health:
     nothing = {
         "async_pending": 0,
         "async_pending_last": 0,
+        "damaged_identities": [],
         "native_disk": {},
         "quarantined": {"objects": 0, "containers": 0, "accounts": 0},
     }
@@ -137,9 +139,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _show(args: argparse.Namespace) -> int:
     """Print the health once, or until Ctrl-C; return the exit code."""
+    identities = IdentityWatch(args.swift_dir)
     while True:
         try:
-            health = read_health(args)
+            health = read_health(args, identities)
         except (SwiftError, OSError) as error:
             if args.format == "text" and args.watch is None:
                 print(f"swift-health: {error}", file=sys.stderr)

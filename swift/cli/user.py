@@ -17,7 +17,7 @@ from swift.base.errors import ConfigError, SwiftError
 from swift.config.commandline import CommandLine, print_report, reports_errors
 from swift.identity.clusterkeys import create_key_file
 from swift.identity.operations import Forbidden
-from swift.middleware.swiftauth.local import LocalIdentities
+from swift.middleware.swiftauth.local import KEY_FILE, LocalIdentities
 from swift.operations.identities import Identities, RemoteIdentities
 from swift.operations.identitycommands import (
     add_user,
@@ -120,7 +120,7 @@ def make_parser() -> CommandLine:
         default=f"{SWIFT_DIR}/internal-client.conf",
         help="pipeline on this node (%(default)s)",
     )
-    add("--key-file", default="", help=f"the cluster's keys ({SWIFT_DIR}/swiftauth.key)")
+    add("--key-file", default="", help=f"the cluster's keys ({SWIFT_DIR}/{KEY_FILE})")
     add(
         "--url",
         default=os.environ.get("ST_AUTH", ""),
@@ -357,7 +357,7 @@ def _identities(args: argparse.Namespace) -> Identities:
         if not args.url:
             raise ConfigError("a log-in needs the proxy: --url https://swift.example/auth/v1.0")
         return _NoIdentities()
-    key_file = args.key_file or os.path.join(os.path.dirname(args.conf) or ".", "swiftauth.key")
+    key_file = args.key_file or os.path.join(os.path.dirname(args.conf) or ".", KEY_FILE)
     if args.run is init:
         if not os.path.exists(key_file):
             create_key_file(key_file, _owner_of(os.path.dirname(key_file) or "."))

@@ -21,7 +21,20 @@ from swift.console.core.visit import Access, ConsoleParts, Route, Visit, route_t
 from swift.console.core.web import ROOT, BadForm, is_own_origin, link
 from swift.console.operators import accounts, audit, daemons, devices, health, rings
 from swift.console.static import STATIC
-from swift.console.users import buckets, login
+from swift.console.users import (
+    browse,
+    buckets,
+    content,
+    deletion,
+    keys,
+    login,
+    objects,
+    people,
+    settings,
+    sharing,
+    uploads,
+    usage,
+)
 from swift.http import environkeys
 from swift.http.request import Request
 from swift.http.response import Response, error_response
@@ -34,6 +47,16 @@ ROUTES: tuple[Route, ...] = (
     *STATIC,
     *login.ROUTES,
     *buckets.ROUTES,
+    *settings.ROUTES,
+    *keys.ROUTES,
+    *people.ROUTES,
+    *usage.ROUTES,
+    *browse.ROUTES,
+    *objects.ROUTES,
+    *content.ROUTES,
+    *uploads.ROUTES,
+    *deletion.ROUTES,
+    *sharing.ROUTES,
     *health.ROUTES,
     *rings.ROUTES,
     *devices.ROUTES,

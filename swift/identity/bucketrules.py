@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import NamedTuple
 
 from swift.base.errors import SwiftError
+from swift.base.memo import SizedCache
 from swift.http import fields
 from swift.http.packedconfig import BUCKET_POLICY, sysmeta_key
 from swift.identity.policy.conditions import InvalidPolicy
@@ -16,6 +16,10 @@ from swift.identity.policy.evaluate import is_public
 POLICY_KEY = sysmeta_key(fields.SYSMETA_S3_BUCKET_POLICY)
 BLOCK_KEY = sysmeta_key(fields.SYSMETA_S3_BUCKET_BLOCK)
 RESTRICT_PUBLIC_BUCKETS = "RestrictPublicBuckets"
+
+
+#: Policies that were read lately, within bytes of text; in memory they take some ten times as much.
+_READ: SizedCache[tuple[str, str], ReadPolicy] = SizedCache(4 << 20)
 
 
 class DamagedPolicy(SwiftError):
@@ -32,16 +36,18 @@ class ReadPolicy(NamedTuple):
 def read_bucket_policy(sysmeta: Mapping[str, str], bucket: str) -> ReadPolicy | None:
     """Return the policy in a bucket's system metadata, None without one; raise ``DamagedPolicy``."""
     packed = BUCKET_POLICY.read_packed(sysmeta)
-    return _parse_policy(packed, bucket) if packed else None
-
-
-@lru_cache(maxsize=256)
-def _parse_policy(packed: str, bucket: str) -> ReadPolicy:
-    try:
-        policy = parse_policy(BUCKET_POLICY.unpack(packed), bucket)
-    except (InvalidPolicy, ValueError) as error:
-        raise DamagedPolicy(f"the policy of {bucket!a} cannot be read: {error}")
-    return ReadPolicy(policy, is_public(policy))
+    if not packed:
+        return None
+    found = _READ.get((packed, bucket))
+    if found is None:
+        try:
+            document = BUCKET_POLICY.unpack(packed)
+            policy = parse_policy(document, bucket)
+        except (InvalidPolicy, ValueError) as error:
+            raise DamagedPolicy(f"the policy of {bucket!a} cannot be read: {error}")
+        found = ReadPolicy(policy, is_public(policy))
+        _READ.keep((packed, bucket), found, len(packed) + len(document))
+    return found
 
 
 def restricts_public(sysmeta: Mapping[str, str]) -> bool:

@@ -14,8 +14,9 @@ from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 from swift import green
+from swift.base.memo import SizedCache
 from swift.identity.clusterkeys import ClusterKeys, Unreadable
-from swift.identity.names import QualifiedName, is_access_key
+from swift.identity.names import SESSION_PREFIX, QualifiedName, is_access_key
 from swift.identity.policy.conditions import InvalidPolicy
 from swift.identity.policy.document import IdentityPolicy, parse_identity_policy
 from swift.identity.policy.predefined import PREDEFINED, limits_policy
@@ -44,7 +45,10 @@ RecordT = TypeVar("RecordT", bound=Record)
 
 #: Groups that are rights.
 ADMIN, RESELLER_ADMIN, RESELLER_READER = ".admin", ".reseller_admin", ".reseller_reader"
-_CALLERS_MAX = 20_000
+#: Bytes of callers that are kept, and of each one besides the texts of its policies. Parsed policies take
+#: some ten times as much as their texts.
+_CALLERS_BYTES_MAX, _CALLER_BYTES = 32 << 20, 1 << 10
+_USES_MAX = 20_000
 _HOUR_S = 3600
 
 
@@ -98,7 +102,9 @@ class Directory:
         self._monotonic = monotonic
         self._spawn = spawn
         #: (user or role, session, access key, session policy) → caller, until when (monotonic).
-        self._callers: OrderedDict[tuple[str, str, str, str], tuple[Caller, float]] = OrderedDict()
+        self._callers: SizedCache[tuple[str, str, str, str], tuple[Caller, float]] = SizedCache(
+            _CALLERS_BYTES_MAX
+        )
         #: Sealed secrets that were opened.
         self._open_secret = lru_cache(maxsize=10_000)(keys.open)
         #: Access key → hour and address of the use that is stored.
@@ -125,7 +131,9 @@ class Directory:
             return None
         if ticket.parent:
             key = self.cache.get(AccessKey, ticket.parent)
-            if key is None or not self._belongs(key, user):
+            if key is None or not key.is_usable(self._now()):
+                return None
+            if key.user != user.name or key.created < user.created:
                 return None
         caller = self._user_caller(ticket.name, ticket.parent, ticket.policy)
         return caller._replace(is_temporary=True) if caller and ticket.access_key else caller
@@ -134,7 +142,7 @@ class Directory:
         """Return a usable access key; None for an unknown, ended or disabled one."""
         if not is_access_key(access_key):
             return None
-        if session_token or is_session_key(access_key):
+        if session_token or access_key.startswith(SESSION_PREFIX):
             found = self.tickets.read_session_token(access_key, session_token, self._now())
             if found is None:
                 return None
@@ -157,13 +165,10 @@ class Directory:
 
     def _key_caller(self, key: AccessKey) -> Caller | None:
         user = self.cache.get(User, key.user)
-        if user is None or user.disabled or not self._belongs(key, user):
+        if user is None or user.disabled or key.created < user.created:
+            # Keys of an earlier user of this name are not the user's.
             return None
         return self._user_caller(key.user, key.name, "")
-
-    def _belongs(self, key: AccessKey, user: User) -> bool:
-        """Return True for a usable key of this user, not of an earlier one of the same name."""
-        return key.user == user.name and key.is_usable(self._now()) and key.created >= user.created
 
     # callers
 
@@ -196,11 +201,10 @@ class Directory:
             return known[0]
         reading = _Reading(self.cache)
         caller = make(reading, key)
-        self._callers.pop(key, None)
-        if caller is not None:
-            if len(self._callers) >= _CALLERS_MAX:
-                self._callers.popitem(last=False)
-            self._callers[key] = caller, reading.until
+        if caller is None:
+            self._callers.drop(key)
+        else:
+            self._callers.keep(key, (caller, reading.until), _CALLER_BYTES + reading.text_bytes)
         return caller
 
     def _make_user_caller(self, reading: _Reading, key: tuple[str, str, str, str]) -> Caller | None:
@@ -220,7 +224,7 @@ class Directory:
             if limits is not None:
                 boundaries.append(NamedPolicy(f"limits of {access_key}", limits))
         if policy:
-            boundaries.append(NamedPolicy("session policy", _parse(policy)))
+            boundaries.append(NamedPolicy("session policy", reading.parse(policy)))
         groups = [group for group in user.groups if not group.startswith(".")]
         records = [(group, reading.get(Group, f"{qualified.tenant}:{group}")) for group in groups]
         held = [
@@ -255,7 +259,7 @@ class Directory:
         if role is None or role.disabled:
             return None
         qualified = QualifiedName(name)
-        boundaries = [NamedPolicy("session policy", _parse(policy))] if policy else []
+        boundaries = [NamedPolicy("session policy", reading.parse(policy))] if policy else []
         tenant, role_name = qualified.tenant, qualified.name
         return self._caller(
             *(f"{tenant}:role/{role_name}/{session}", tenant, role.groups, [f"{tenant}:role/{role_name}"]),
@@ -300,14 +304,14 @@ class Directory:
         self, reading: _Reading, holder: QualifiedName, record: User | Group | Role, place: str = ""
     ) -> list[NamedPolicy]:
         """Return the policies of a record; raise ``DamagedRecord``: a denial that is not read would allow."""
-        found = [NamedPolicy(place + name, _parse(text)) for name, text in record.inline.items()]
+        found = [NamedPolicy(place + name, reading.parse(text)) for name, text in record.inline.items()]
         for name in record.policies:
             policy = PREDEFINED.get(name)
             if policy is None:
                 stored = reading.get(StoredPolicy, f"{holder.tenant}:{name}")
                 if stored is None:
                     continue
-                policy = _parse(stored.document)
+                policy = reading.parse(stored.document)
             found.append(NamedPolicy(place + name, policy))
         return found
 
@@ -319,7 +323,7 @@ class Directory:
         if self._uses.get(access_key) == (hour, address) or is_session_key(access_key):
             return
         known = self._uses.pop(access_key, None)
-        if len(self._uses) >= _CALLERS_MAX:
+        if len(self._uses) >= _USES_MAX:
             self._uses.popitem(last=False)
         self._uses[access_key] = hour, address
         if known is None or known[0] != hour:
@@ -336,24 +340,32 @@ class Directory:
 
 
 class _Reading:
-    """Reads of records, and until when what is made of them counts."""
+    """Reads of records, until when what is made of them counts, and how much text it has."""
 
     def __init__(self, cache: RecordCache):
         self._cache = cache
         self.until = float("inf")
+        self.text_bytes = 0
 
     def get(self, kind: type[RecordT], name: str) -> RecordT | None:
         record, until = self._cache.get_until(kind, name)
         self.until = min(self.until, until)
         return record
 
+    def parse(self, document: str) -> IdentityPolicy:
+        """Return a policy; raise ``DamagedRecord``."""
+        self.text_bytes += len(document)
+        found = _POLICIES.get(document)
+        if found is None:
+            try:
+                found = _POLICIES.keep(document, parse_identity_policy(document), len(document))
+            except InvalidPolicy as error:
+                raise DamagedRecord(f"a policy cannot be read: {error}")
+        return found
 
-@lru_cache(maxsize=4096)
-def _parse(document: str) -> IdentityPolicy:
-    try:
-        return parse_identity_policy(document)
-    except InvalidPolicy as error:
-        raise DamagedRecord(f"a policy cannot be read: {error}")
+
+#: Policies that were parsed lately, within bytes of text; users share them.
+_POLICIES: SizedCache[str, IdentityPolicy] = SizedCache(4 << 20)
 
 
 def _limits(key: AccessKey) -> IdentityPolicy | None:

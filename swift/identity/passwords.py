@@ -16,6 +16,7 @@ from argon2.exceptions import InvalidHash, VerificationError
 from swift import green
 from swift.base.calls import T, Ts
 from swift.identity.names import InvalidIdentity
+from swift.identity.turns import TooManyLogins, Turns
 
 PASSWORD_MIN, PASSWORD_MAX = 8, 1024
 #: Cost of a hash: OWASP's smallest for argon2id, since a proxy verifies many.
@@ -27,14 +28,6 @@ WAITING_MAX = 64
 #: Seconds for which a password that was right is known without computing its hash.
 KNOWN_S = 300.0
 _KNOWN_MAX = 10_000
-
-
-class TooManyLogins(Exception):
-    """Log-ins are refused for some seconds."""
-
-    def __init__(self, retry_after_s: float):
-        super().__init__(retry_after_s)
-        self.retry_after_s = retry_after_s
 
 
 def validate_password(password: str, *, may_be_short: bool = False) -> str:
@@ -61,7 +54,7 @@ class Passwords:
         self._hasher = PasswordHasher(_TIME_COST, _MEMORY_KIB, _LANES)
         self._run: Run = run or green.ThreadPool(_THREADS, "passwords").call
         self._monotonic = monotonic
-        self._waiting = 0
+        self._turns = Turns(_THREADS, WAITING_MAX)
         self._secret = secrets.token_bytes(32)
         #: Hash and password under a key of this worker → when it was right.
         self._known: OrderedDict[bytes, float] = OrderedDict()
@@ -70,15 +63,20 @@ class Passwords:
     def make_hash(self, password: str, *, may_be_short: bool = False) -> str:
         """Return the hash of a new password in PHC's format; raise ``InvalidIdentity``."""
         valid = validate_password(password, may_be_short=may_be_short)
-        return self._call(self._hash, valid)
+        return self._call("", self._hash, valid)
 
     def is_right(
-        self, hashed: str, password: str, require_allowed: Callable[[], None] = lambda: None
+        self,
+        hashed: str,
+        password: str,
+        require_allowed: Callable[[], None] = lambda: None,
+        *,
+        network: str = "",
     ) -> bool:
         """Return True if a password has a hash. Without a hash it takes as long, and is wrong.
 
-        ``require_allowed`` is called in the thread, before the hash is computed. Raises what it raises, and
-        ``TooManyLogins`` if too many wait.
+        ``require_allowed`` is called in the thread, before the hash is computed. The networks of clients take
+        turns. Raises what ``require_allowed`` raises, and ``TooManyLogins`` if too many wait.
         """
         if len(password) > PASSWORD_MAX:
             password, hashed = "", ""
@@ -86,7 +84,7 @@ class Passwords:
         known_at = self._known.get(mark)
         if known_at is not None and self._monotonic() - known_at < KNOWN_S:
             return True
-        found = self._call(self._verify, hashed or self._nobody, password, require_allowed)
+        found = self._call(network, self._verify, hashed or self._nobody, password, require_allowed)
         right = found and bool(hashed)
         if right:
             self._known.pop(mark, None)
@@ -105,14 +103,9 @@ class Passwords:
         except (VerificationError, InvalidHash):
             return False
 
-    def _call(self, function: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
-        if self._waiting >= WAITING_MAX:
-            raise TooManyLogins(1.0)
-        self._waiting += 1
-        try:
+    def _call(self, network: str, function: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
+        with self._turns.turn(network):
             return self._run(function, *args)
-        finally:
-            self._waiting -= 1
 
 
 # --- slowing ------------------------------------------------------------------------------------------
@@ -123,23 +116,23 @@ _COUNTED_MAX = 50_000
 
 
 class LoginBrake:
-    """Slows log-ins of one user from one address after failures. Others are not slowed."""
+    """Slows log-ins of one user from one network after failures. Others are not slowed."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic):
         self._monotonic = monotonic
-        #: (user, address) → failures in a row, when the next log-in is allowed.
+        #: (user, network) → failures in a row, when the next log-in is allowed.
         self._failures: OrderedDict[tuple[str, str], tuple[int, float]] = OrderedDict()
 
-    def require_allowed(self, user: str, address: str) -> None:
+    def require_allowed(self, user: str, network: str) -> None:
         """Raise ``TooManyLogins`` while the user has to wait."""
-        found = self._failures.get((user, address))
+        found = self._failures.get((user, network))
         left_s = 0.0 if found is None else found[1] - self._monotonic()
         if left_s > 0:
             raise TooManyLogins(left_s)
 
-    def report(self, user: str, address: str, *, right: bool) -> None:
+    def report(self, user: str, network: str, *, right: bool) -> None:
         """Count a log-in; a right one forgets the wrong ones before."""
-        key = user, address
+        key = user, network
         count = self._failures.pop(key, (0, 0.0))[0]
         if right:
             return

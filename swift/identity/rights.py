@@ -122,11 +122,11 @@ class Rights:
     boundaries: tuple[NamedPolicy, ...] = ()
     #: The values of ``CALLER_KEYS`` in lower case.
     condition_values: Mapping[str, str] = field(default_factory=dict)
+    #: True if the verdict does not follow from the account alone.
+    has_policies: bool = field(init=False, default=False)
 
-    @property
-    def has_policies(self) -> bool:
-        """True if the verdict does not follow from the account alone."""
-        return bool(self.policies or self.boundaries)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "has_policies", bool(self.policies or self.boundaries))
 
     def verdict_in(self, account: str) -> PolicyVerdict:
         """Return the verdict in an account if neither the caller nor the bucket has policies."""
@@ -135,7 +135,7 @@ class Rights:
 
     def decide(self, request: AccessRequest, bucket_policy: BucketPolicy | None) -> Decision:
         """Return the decision about a request."""
-        if bucket_policy is None and not self.policies and not self.boundaries:
+        if bucket_policy is None and not self.has_policies:
             return _DECISIONS[self.verdict_in(request.account)]
         return _DECISIONS[self._combine(request, bucket_policy, None)]
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Generic, NamedTuple, TypeVar
 
 from swift import green
 from swift.base.entity import EntityPath
 from swift.base.errors import SwiftError
+from swift.base.memo import SizedCache
 from swift.gateway.internal_client import InternalClient, UnexpectedResponse
 from swift.gateway.subrequest import Forward
 from swift.http import environkeys
@@ -34,8 +34,8 @@ TOMBSTONE_S = 7 * 86400
 _CONTENT = {"content-type": "application/json"}
 #: The content type of a deleted record, by which listings leave it out.
 _DELETED_TYPE = "application/x-deleted"
-#: Records in a cache at most.
-ENTRIES_MAX = 50_000
+#: Bytes of records in a cache, and of each one besides its document.
+CACHE_BYTES_MAX, ENTRY_BYTES = 64 << 20, 1 << 10
 #: After a failure the next try is not sooner.
 RETRY_S = 2.0
 
@@ -49,10 +49,11 @@ class Conflict(SwiftError):
 
 
 class Found(NamedTuple, Generic[RecordT]):
-    """A record, None if there is none, and the ETag of its document; empty for no document."""
+    """A record, None if there is none, and the ETag and the size of its document; empty for no document."""
 
     record: RecordT | None
     etag: str
+    size_bytes: int = 0
 
 
 def identity_client(forward: Forward) -> InternalClient:
@@ -109,7 +110,7 @@ class RecordStore:
             raise DamagedRecord(f"{kind.kind}/{name}: {error}")
         if "deleted" in tree:
             return Found(None, etag)
-        return Found(kind.from_document(name, tree), etag)
+        return Found(kind.from_document(name, tree), etag, len(body))
 
     def create(self, record: Record) -> str:
         """Store a new record and return its ETag; raise ``Conflict`` if there is one."""
@@ -188,11 +189,22 @@ class RecordStore:
                 if status != 404 or attempt == 2:
                     break
                 self.create_containers()
-        except UnexpectedResponse as error:
+            if status != 201:
+                stored = self._etag_of_stored(path, document)
+        except (UnexpectedResponse, BodyError) as error:
             raise StoreUnavailable(f"cannot store {kind}/{name}: {error}")
-        if status != 201:
+        if not stored:
             raise Conflict(f"{kind}/{name} was changed by another client meanwhile")
         return stored
+
+    def _etag_of_stored(self, path: EntityPath, document: bytes) -> str:
+        """Return the ETag of a document if it is stored, else an empty text.
+
+        A PUT that was stored although its response was an error is sent again, and then refused.
+        """
+        with self._client.request("GET", path, {"x-newest": "true"}, accept=(200, 404)) as response:
+            is_stored = response.status == 200 and response.read_body(RECORD_BYTES_MAX) == document
+            return response.headers.get("etag", "").strip('"') if is_stored else ""
 
     def names(self, kind: type[Record], prefix: str = "", marker: str = "") -> Iterator[str]:
         """Yield the names of the records of a kind that begin with a prefix, after a marker, in order.
@@ -246,7 +258,7 @@ class RecordCache:
         self._monotonic = monotonic
         self._spawn = spawn
         self._log_failure = log_failure
-        self._entries: OrderedDict[tuple[str, str], _Entry] = OrderedDict()
+        self._entries: SizedCache[tuple[str, str], _Entry] = SizedCache(CACHE_BYTES_MAX)
 
     def get(self, kind: type[RecordT], name: str) -> RecordT | None:
         """Return a record, None if there is none; raise ``StoreUnavailable`` and ``DamagedRecord``."""
@@ -257,9 +269,7 @@ class RecordCache:
         key = kind.kind, name
         entry = self._entries.get(key)
         if entry is None:
-            entry = self._entries[key] = _Entry()
-            if len(self._entries) > ENTRIES_MAX:
-                self._entries.popitem(last=False)
+            entry = self._entries.keep(key, _Entry(), ENTRY_BYTES)
         now = self._monotonic()
         age = now - entry.read_at
         if age > self._stale_s:
@@ -278,7 +288,7 @@ class RecordCache:
 
     def forget(self, kind: type[Record], name: str) -> None:
         """Read a record anew next time; this worker has changed it."""
-        self._entries.pop((kind.kind, name), None)
+        self._entries.drop((kind.kind, name))
 
     def _read(self, entry: _Entry, kind: type[Record], name: str) -> None:
         """Read a record once for all who ask at the same moment."""
@@ -287,20 +297,21 @@ class RecordCache:
             return
         entry.reading = green.Event()
         begun = self._monotonic()
+        size_bytes = 0
         try:
             try:
-                entry.found, entry.damage = self.store.read(kind, name), None
+                found = self.store.read(kind, name)
+                size_bytes = found.size_bytes
+                entry.found, entry.damage = found, None
             except DamagedRecord as error:
                 self._log_failure(str(error))
                 entry.found, entry.damage = None, error
             entry.read_at = begun
-            self._entries.move_to_end((kind.kind, name))
+            if self._entries.get((kind.kind, name)) is entry:
+                self._entries.keep((kind.kind, name), entry, ENTRY_BYTES + size_bytes)
         except StoreUnavailable as error:
             entry.retry_at = self._monotonic() + RETRY_S
             self._log_failure(str(error))
-        except KeyError:
-            # It was dropped from a full cache meanwhile.
-            return
         finally:
             event, entry.reading = entry.reading, None
             event.set()

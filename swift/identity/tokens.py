@@ -11,18 +11,19 @@ import hmac
 import json
 import secrets
 import zlib
-from collections import OrderedDict
 from dataclasses import dataclass
 from hashlib import sha256
 
 from swift.base.documents import JsonObject
+from swift.base.memo import SizedCache
 from swift.identity.clusterkeys import ClusterKeys
 from swift.identity.names import SESSION_PREFIX
 
 #: Longest token in characters.
 TOKEN_MAX = 6144
 _PAYLOAD_MAX = 16 << 10
-_CACHED_MAX = 10_000
+#: Bytes of verified tokens that are kept, and of each one besides its texts.
+_KEPT_BYTES_MAX, _KEPT_BYTES = 16 << 20, 1 << 10
 _TOKEN, _SESSION, _SESSION_SECRET, _SESSION_KEY = "token", "session", "session secret", "session key"
 
 
@@ -77,7 +78,7 @@ class Tickets:
     def __init__(self, keys: ClusterKeys):
         self._keys = keys
         #: (kind, token) → its content; a token is verified once.
-        self._read: OrderedDict[tuple[str, str], Ticket] = OrderedDict()
+        self._read: SizedCache[tuple[str, str], Ticket] = SizedCache(_KEPT_BYTES_MAX)
 
     def make_token(self, ticket: Ticket) -> str:
         """Return a token of the Swift API, without the reseller prefix."""
@@ -121,9 +122,7 @@ class Tickets:
             found = self._verify(kind, token)
             if found is None:
                 return None
-            if len(self._read) >= _CACHED_MAX:
-                self._read.popitem(last=False)
-            self._read[kind, token] = found
+            self._read.keep((kind, token), found, _KEPT_BYTES + len(token) + len(found.policy))
         return found if found.ends > now else None
 
     def _verify(self, kind: str, token: str) -> Ticket | None:

@@ -159,8 +159,8 @@ def check_records(identities: Identities, _args: argparse.Namespace) -> tuple[Js
     """Carry out ``swift-user check``."""
     if not isinstance(identities, LocalIdentities):
         raise ConfigError("records are checked on a node, without --url")
-    damaged = list(identities.damaged())
-    return {"damaged": damaged}, damaged or ["all records can be read"]
+    damaged = identities.check_records().damaged
+    return {"damaged": list(damaged)}, damaged or ["all records can be read"]
 
 
 def login(_identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
@@ -224,6 +224,8 @@ def _key_line(key: JsonObject) -> str:
         *([f"{key['container']}/{key['prefix']}".rstrip("/")] if key["container"] else []),
         *key["networks"],
     ]
+    if key["damaged"]:
+        return f"{key['access_key']}  damaged"
     used = (
         f"used {_time_text(key['last_used'])} from {key['last_address']}" if key["last_used"] else "not used"
     )

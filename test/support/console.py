@@ -14,6 +14,7 @@ from swift.http.mediatypes import TypeGuesser
 from swift.http.request import Request
 from swift.identity.passwords import LoginBrake
 from swift.middleware.bulk.filter import Bulk, BulkSettings
+from swift.middleware.copy import Copy, CopySettings
 from swift.middleware.slo.filter import Slo
 from swift.middleware.slo.settings import SloSettings
 from swift.middleware.swiftauth.filter import Swiftauth
@@ -54,14 +55,20 @@ class ConsoleWorld:
             Symlink(sim.app, SymlinkSettings()), VersionedWritesSettings(allow_object_versioning=True), made
         )
         large = SloSettings.parse({"rate_limit_segments_per_sec": "0"})
-        below = Slo(versions, large, sim.hasher, guesser, silent_log())
+        below = Copy(
+            Slo(versions, large, sim.hasher, guesser, silent_log()), CopySettings(), 5 << 30, silent_log()
+        )
         self.made = make_identities(SimpleNamespace(handle=self._with_cache(below.handle)), stale_s=0.0)
         auth = Swiftauth(
             below, SwiftauthSettings(), self._service, {"AUTH_": ""}, telemetry, now=self.made.clock
         )
         s3 = S3Api(auth, S3Settings.parse({"min_segment_size": "1"}), telemetry, Features(query_api=True))
         bulk = Bulk(s3, BulkSettings(), 1024, telemetry)
-        self.filter = Console(TEMPURL.build(bulk, {}), ConsoleSettings(**settings), cluster or ClusterWatch("/none", sim.policies))
+        front = TEMPURL.build(bulk, {})
+        inner = SimpleNamespace(handle=self._with_cache(front.handle))
+        self.filter = Console(
+            inner, ConsoleSettings(**settings), cluster or ClusterWatch("/none", sim.policies)
+        )
         operations = {
             "t:owner": [".admin"],
             "t:user": [],

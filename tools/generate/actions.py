@@ -55,6 +55,11 @@ Policies decide in this order, as AWS states it:
 any way. With `Deny` it spares a user that is named together with its account, and a session that is named
 together with its role and its account.
 
+| request without a caller | policies |
+|---|---|
+| temporary URL, form post | the key allows what it signs; a `Deny` for all callers (`"Principal": "*"`) in the container's policy holds |
+| request of container sync | none holds: the key of the container allows it |
+
 ## Requests of the Swift API
 
 Requests that filters make for a request (copies, bulk requests, segments, targets of links) are authorized

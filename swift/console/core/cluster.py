@@ -15,6 +15,7 @@ from swift import green
 from swift.base.documents import JsonObject
 from swift.base.errors import SwiftError
 from swift.cluster.health import NodeHealth
+from swift.operations.health.identities import IdentityWatch
 from swift.operations.health.reader import CapacityTerms, ClusterState, HealthReader
 from swift.operations.recon.client import Host, ReconClient, unique_hosts
 from swift.policy.policy import Policies
@@ -107,7 +108,12 @@ class ClusterWatch:
         #: For what may wait for a disk, or takes long.
         self.threads = green.ThreadPool(2, "console")
         reader = HealthReader(
-            swift_dir, policies, self._client, CapacityTerms(history), run=self.threads.call
+            swift_dir,
+            policies,
+            self._client,
+            CapacityTerms(history),
+            identities=IdentityWatch(swift_dir),
+            run=self.threads.call,
         )
         self._state = Collection(reader.read)
         self._reports = {check: Collection(partial(self._ask, check)) for check in CHECKS}

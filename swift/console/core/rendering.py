@@ -28,7 +28,7 @@ class Texts:
     def __init__(self, tables: Mapping[str, Mapping[str, str]]):
         self._texts = {f"{area}.{key}": text for area, table in tables.items() for key, text in table.items()}
 
-    def __call__(self, key: str, **values: object) -> str:
+    def __call__(self, key: str, /, **values: object) -> str:
         """Return a text with its values; raises KeyError."""
         text = self._texts[key]
         return text.format(**values) if values else text

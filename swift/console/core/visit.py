@@ -83,7 +83,7 @@ class Visit:
         query = self.request.query
         return f"{self.request.raw_path}?{query}" if query else self.request.raw_path
 
-    def text(self, key: str, **values: object) -> str:
+    def text(self, key: str, /, **values: object) -> str:
         """Return a text of ``texts.toml``."""
         return self.parts.texts(key, **values)
 

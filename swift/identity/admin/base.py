@@ -22,6 +22,7 @@ from swift.identity.policy.predefined import PREDEFINED
 from swift.identity.records import (
     NOTE_MAX,
     AccessKey,
+    DamagedRecord,
     Record,
     StoredPolicy,
 )
@@ -76,6 +77,13 @@ class Admin:
         if record is None:
             raise NoSuchIdentity(field, f"there is no {field.replace('_', ' ')} {shown(name)}")
         return record
+
+    def _find(self, kind: type[RecordT], name: str, field: str) -> RecordT | None:
+        """Return a record that is to be deleted, None for a damaged one; raise ``NoSuchIdentity``."""
+        try:
+            return self._require(kind, name, field)
+        except DamagedRecord:
+            return None
 
     def _create(self, record: Record) -> None:
         try:

@@ -9,14 +9,9 @@ from swift.identity.admin.base import (
     InUse,
     validate_note,
 )
-from swift.identity.names import (
-    QualifiedName,
-)
+from swift.identity.names import QualifiedName
 from swift.identity.policy.principals import group_arn
-from swift.identity.records import (
-    Group,
-    User,
-)
+from swift.identity.records import DamagedRecord, Group, User
 
 
 class GroupAdmin(Admin):
@@ -33,12 +28,16 @@ class GroupAdmin(Admin):
         """Return a group with its members."""
         record = self._require(Group, group, "group")
         name = QualifiedName(group)
-        members = [
-            member
-            for member in record.members
-            if (user := self._store.read(User, member).record) is not None and name.name in user.groups
-        ]
+        members = [member for member in record.members if self._is_member(member, name)]
         return {**describe_group(record), "members": members}
+
+    def _is_member(self, user: str, group: QualifiedName) -> bool:
+        """Return True for a member of a group, and for a damaged user that was one."""
+        try:
+            record = self._store.read(User, user).record
+        except DamagedRecord:
+            return True
+        return record is not None and group.name in record.groups
 
     def list_groups(self, *, tenant: str, marker: str = "", limit: float = PAGE_MAX) -> JsonObject:
         """Return a page of the names of a tenant's groups."""
@@ -46,7 +45,7 @@ class GroupAdmin(Admin):
 
     def delete_group(self, *, group: str) -> JsonObject:
         """Delete a group without members."""
-        members = self.get_group(group=group)["members"]
+        members = self.get_group(group=group)["members"] if self._find(Group, group, "group") else ()
         if members:
             raise InUse("group", f"has {len(members)} members; remove them first")
         self._delete(Group, group)

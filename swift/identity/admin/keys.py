@@ -23,6 +23,7 @@ from swift.identity.names import (
 from swift.identity.records import (
     KEYS_MAX,
     AccessKey,
+    DamagedRecord,
     KeyUse,
     User,
 )
@@ -61,7 +62,7 @@ class KeyAdmin(Admin):
         if len(container) > 256 or "/" in container or len(prefix) > 1024:
             raise InvalidIdentity("container", "or prefix is too long, or the container has a slash")
         owner = self._require(User, user, "user")
-        _require_room(owner)
+        self._with_room(owner)
         record = AccessKey(
             name,
             user=user,
@@ -77,7 +78,7 @@ class KeyAdmin(Admin):
         )
         self._create(record)
         try:
-            self._update(User, user, "user", lambda u: replace(_require_room(u), keys=(*u.keys, name)))
+            self._update(User, user, "user", lambda u: _with_key(self._with_room(u), name))
         except SwiftError:
             # A key that its user does not list could not be found, nor deleted with the user.
             self._delete(AccessKey, name)
@@ -85,22 +86,24 @@ class KeyAdmin(Admin):
         return {**describe_key(record), "secret_key": secret}
 
     def list_access_keys(self, *, user: str) -> JsonObject:
-        """Return the access keys of a user with their last use, without secrets."""
+        """Return the access keys of a user with their last use, without secrets; also damaged ones."""
         owner = self._require(User, user, "user")
         found = []
         for name in owner.keys:
-            record = self._store.read(AccessKey, name).record
-            if record is None:
-                continue
-            use = self._store.read(KeyUse, name).record
-            found.append(
-                {
-                    **describe_key(record),
-                    "last_used": use.at if use else 0.0,
-                    "last_address": use.address if use else "",
-                }
-            )
+            try:
+                record, damaged = self._store.read(AccessKey, name).record, False
+            except DamagedRecord:
+                record, damaged = AccessKey(name, user, "", disabled=True), True
+            if record is not None:
+                found.append({**describe_key(record), **self._last_use(name), "damaged": damaged})
         return {"user": user, "keys": found}
+
+    def _last_use(self, access_key: str) -> JsonObject:
+        try:
+            use = self._store.read(KeyUse, access_key).record
+        except DamagedRecord:
+            use = None
+        return {"last_used": use.at if use else 0.0, "last_address": use.address if use else ""}
 
     def update_access_key(
         self,
@@ -126,32 +129,57 @@ class KeyAdmin(Admin):
 
         return describe_key(self._update(AccessKey, access_key, "access_key", change))
 
-    def delete_access_key(self, *, access_key: str) -> JsonObject:
-        """Delete an access key: it is revoked."""
-        record = self._require(AccessKey, access_key, "access_key")
+    def delete_access_key(self, *, access_key: str, user: str = "") -> JsonObject:
+        """Delete an access key: it is revoked. ``user`` is the one that lists it, if it is damaged."""
+        record = self._find(AccessKey, access_key, "access_key")
+        owner = record.user if record else user
+        if user and owner != user:
+            raise NoSuchIdentity("access_key", f"{shown(access_key)} is not of {shown(user)}")
         self._delete(AccessKey, access_key)
+        self._delete(KeyUse, access_key)
         try:
-            self._update(
-                User,
-                record.user,
-                "user",
-                lambda u: replace(u, keys=tuple(key for key in u.keys if key != access_key)),
-            )
+            if owner:
+                self._update(
+                    User,
+                    owner,
+                    "user",
+                    lambda u: replace(u, keys=tuple(key for key in u.keys if key != access_key)),
+                )
         except NoSuchIdentity:
             # The user is gone as well.
             pass
         return {}
 
-    def owner_of_key(self, access_key: str) -> str:
-        """Return the user of an access key; raise ``NoSuchIdentity``."""
-        return self._require(AccessKey, access_key, "access_key").user
+    def owner_of_key(self, access_key: str, user: str) -> str:
+        """Return the user of an access key; of a damaged one ``user``, if it lists the key.
+
+        Raises ``NoSuchIdentity``, and ``DamagedRecord`` if the owner is unknown.
+        """
+        try:
+            return self._require(AccessKey, access_key, "access_key").user
+        except DamagedRecord:
+            if user and access_key in self._require(User, user, "user").keys:
+                return user
+            raise
+
+    def _with_room(self, user: User) -> User:
+        """Return a user that may have one more access key; raise ``InvalidIdentity``."""
+        if len(user.keys) >= KEYS_MAX:
+            # Damaged keys may have been revoked without their user.
+            user = replace(user, keys=tuple(key for key in user.keys if self._is_there(key)))
+        if len(user.keys) >= KEYS_MAX:
+            raise InvalidIdentity("user", f"has {KEYS_MAX} access keys already; delete one")
+        return user
+
+    def _is_there(self, access_key: str) -> bool:
+        try:
+            return self._store.read(AccessKey, access_key).record is not None
+        except DamagedRecord:
+            return True
 
 
-def _require_room(user: User) -> User:
-    """Return a user that may have one more access key; raise ``InvalidIdentity``."""
-    if len(user.keys) >= KEYS_MAX:
-        raise InvalidIdentity("user", f"has {KEYS_MAX} access keys already; delete one")
-    return user
+def _with_key(user: User, access_key: str) -> User:
+    return replace(user, keys=(*user.keys, access_key))
 
 
 def _validate_network(text: str) -> str:

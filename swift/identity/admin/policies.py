@@ -82,7 +82,7 @@ class PolicyAdmin(Admin):
 
     def delete_policy(self, *, policy: str) -> JsonObject:
         """Delete a policy; its rights and its denials end for all that have it."""
-        self._require(StoredPolicy, policy, "policy")
+        self._find(StoredPolicy, policy, "policy")
         self._delete(StoredPolicy, policy)
         return {}
 

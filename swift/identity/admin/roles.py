@@ -99,7 +99,7 @@ class RoleAdmin(Admin):
 
     def delete_role(self, *, role: str) -> JsonObject:
         """Delete a role; its sessions end."""
-        self._require(Role, role, "role")
+        self._find(Role, role, "role")
         self._delete(Role, role)
         return {}
 

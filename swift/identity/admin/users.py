@@ -30,6 +30,7 @@ from swift.identity.records import (
     AccessKey,
     DamagedRecord,
     Group,
+    KeyUse,
     Role,
     User,
 )
@@ -116,14 +117,15 @@ class UserAdmin(Admin):
         return describe_user(self._update(User, user, "user", change))
 
     def delete_user(self, *, user: str) -> JsonObject:
-        """Delete a user and its access keys."""
-        record = self._require(User, user, "user")
-        for access_key in record.keys:
+        """Delete a user and its access keys; the keys of a damaged one stay, without a use."""
+        record = self._find(User, user, "user")
+        for access_key in record.keys if record else ():
             if self._is_key_of(access_key, user):
                 self._delete(AccessKey, access_key)
+                self._delete(KeyUse, access_key)
         self._delete(User, user)
-        for group in record.groups:
-            self._note_member(record.qualified, group, is_member=False)
+        for group in record.groups if record else ():
+            self._note_member(QualifiedName(user), group, is_member=False)
         return {}
 
     def _is_key_of(self, access_key: str, user: str) -> bool:

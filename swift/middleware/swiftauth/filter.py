@@ -37,7 +37,6 @@ from swift.identity.names import InvalidIdentity
 from swift.identity.oidc.login import PREFIX as OIDC_PREFIX
 from swift.identity.oidc.verifier import TokenVerifiers
 from swift.identity.operations import Forbidden
-from swift.identity.passwords import TooManyLogins
 from swift.identity.policy.document import BucketPolicy
 from swift.identity.policy.evaluate import PolicyRequest, PolicyVerdict, combine_verdicts, evaluate_policy
 from swift.identity.policy.principals import Principal
@@ -54,6 +53,7 @@ from swift.identity.records import DamagedRecord
 from swift.identity.rights import AccessRequest, Rights
 from swift.identity.store import Conflict, StoreUnavailable
 from swift.identity.tokens import Ticket, new_id
+from swift.identity.turns import TooManyLogins, network_of
 from swift.middleware.authorization import (
     match_prefix,
     normalise_prefixes,
@@ -61,13 +61,16 @@ from swift.middleware.authorization import (
     unauthorized_response,
 )
 from swift.middleware.filter import App, FilterDeclaration
+from swift.middleware.formpost.filter import FORMPOST_USER
 from swift.middleware.groupauth import GroupAuthorization, RefusalEvents, required_groups
+from swift.middleware.swiftauth.local import KEY_FILE
 from swift.middleware.swiftauth.people import People
 from swift.middleware.swiftauth.query import QueryError, RequestContext
 from swift.middleware.swiftauth.queryapi import QueryApi
 from swift.middleware.swiftauth.service import IdentityService, make_service
 from swift.middleware.swiftauth.settings import SwiftauthSettings
 from swift.middleware.swiftauth.webidentity import WebIdentities
+from swift.middleware.tempurl.filter import TEMPURL_USER
 from swift.telemetry.events import Event
 from swift.telemetry.telemetry import Telemetry
 
@@ -79,8 +82,6 @@ _ERRORS = Event("swiftauth.{prefix}.errors", "Requests refused because records c
 
 #: First letters of its tokens after the reseller prefix; others are of other filters.
 TOKEN_MARK = "sat"
-#: The file of the cluster's keys in ``swift_dir``.
-KEY_FILE = "swiftauth.key"
 RETRY_AFTER_S = 2
 OPERATION_BYTES_MAX = 256 << 10
 _JSON = "application/json"
@@ -116,6 +117,10 @@ class Swiftauth(GroupAuthorization):
     def handle(self, request: Request) -> Response:
         """Identify the caller and install the authorization callback."""
         if self._settings.allow_overrides and request.env.get(environkeys.AUTHORIZE_OVERRIDE):
+            if request.env.get(environkeys.REMOTE_USER) in (TEMPURL_USER, FORMPOST_USER):
+                request.env[environkeys.AUTHORIZE] = partial(
+                    self._authorise_signed, request.env[environkeys.AUTHORIZE]
+                )
             return self.forward(request)
         try:
             return self._identify(request)
@@ -195,7 +200,7 @@ class Swiftauth(GroupAuthorization):
         caller = None
         if known is not None and details["check_signature"](known.secret):
             caller = known.find_caller()
-        if is_query_request(request):
+        if request.method == "POST" and is_query_request(request):
             return self._query_api.serve(request, caller, access_key)
         if caller is None:
             if known is None and self._settings.pass_unknown:
@@ -215,7 +220,8 @@ class Swiftauth(GroupAuthorization):
         entity = request.entity
         if entity is None:
             return error_response(404)
-        account, container, _obj = entity.path
+        path = entity.path
+        account, container, _obj = path
         rights: Rights | None = request.env.get(environkeys.IDENTITY)
         if match_prefix(account, self._prefixes) is None and (rights is None or not rights.is_operator):
             return self._denial(request)
@@ -226,7 +232,7 @@ class Swiftauth(GroupAuthorization):
         ):
             # With tempauth as well only operators create and delete accounts.
             return self._denial(request)
-        verdict, is_owner = self._verdict(request, rights)
+        verdict, is_owner = self._verdict(request, rights, path)
         if verdict is PolicyVerdict.DENY:
             return self._denial(request)
         if verdict is PolicyVerdict.SILENT:
@@ -236,11 +242,8 @@ class Swiftauth(GroupAuthorization):
             request.env[environkeys.OWNER] = True
         return problem
 
-    def _verdict(self, request: Request, rights: Rights | None) -> _Verdict:
+    def _verdict(self, request: Request, rights: Rights | None, path: EntityPath) -> _Verdict:
         """Return the verdict of all policies on a request; raise ``HTTPError`` if they cannot be read."""
-        entity = request.entity
-        assert entity is not None, "it was checked"
-        path = entity.path
         if request.method == "OPTIONS" or (rights is None and request.env.get(environkeys.REMOTE_USER)):
             return _SILENT
         resource = resource_of(path)
@@ -272,6 +275,25 @@ class Swiftauth(GroupAuthorization):
             return _Verdict(verdict, is_owner=True)
         access = replace(access, actions=(needed.owner_action,))
         return _Verdict(verdict, is_owner=rights.decide(access, policy).is_allowed)
+
+    def _authorise_signed(self, authorise: Authorize, request: Request) -> Response | None:
+        """Return the denial of a request with a key of Swift, which has no caller.
+
+        The key allows what it signs, unless the policy of the bucket denies it to all callers.
+        """
+        denial = authorise(request)
+        if denial is not None or request.entity is None or request.entity.path.container is None:
+            return denial
+        path = request.entity.path
+        resource = resource_of(path)
+        found = self._bucket_policy(request, path.account, resource.bucket)
+        if found is None:
+            return None
+        actions = swift_access(request.method, level_of(path), request.params, request.headers).actions
+        context = SwiftContext(request, path, partial(self._read_tags, request, path))
+        access = AccessRequest(actions, path.account, context, resource.bucket, resource.key)
+        is_denied = _decide_anonymous(access, found.policy) is PolicyVerdict.DENY
+        return error_response(403) if is_denied else None
 
     def _may_lose_tags(
         self,
@@ -374,20 +396,21 @@ class Swiftauth(GroupAuthorization):
     def _ticket(self, name: str, secret: str, address: str) -> Ticket | None:
         now = self._now()
         ends = now + self._settings.token_life
+        network = network_of(address)
         if self._directory.is_key(name):
-            self._service.brake.require_allowed(name, address)
+            self._service.brake.require_allowed(name, network)
             known = self._directory.find_key(name, "")
             if known is not None and known.is_secret(secret):
-                self._service.brake.report(name, address, right=True)
+                self._service.brake.report(name, network, right=True)
                 self._directory.note_use(name, address)
                 return Ticket(known.user, now, ends, new_id(), parent=name)
             if ":" not in name:
-                self._service.brake.report(name, address, right=False)
+                self._service.brake.report(name, network, right=False)
                 return None
             # A user of this name has a password beside the key.
         if self._settings.pass_unknown and not self._is_known(name):
             return None
-        user = self._service.login(name, secret, address)
+        user = self._service.login(name, secret, network)
         return None if user is None else Ticket(user.name, now, ends, new_id())
 
     def _is_known(self, name: str) -> bool:
@@ -493,6 +516,8 @@ class _Verdict(NamedTuple):
 
 _SILENT = _Verdict(PolicyVerdict.SILENT)
 AUTH_SOURCE = "SA"
+#: The callback of ``environkeys.AUTHORIZE``.
+Authorize = Callable[[Request], Response | None]
 
 
 def _decide_anonymous(access: AccessRequest, policy: BucketPolicy) -> PolicyVerdict:

@@ -7,12 +7,14 @@ of users, groups, roles and policies are those of the caller's tenant; operators
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from swift.base.documents import JsonObject
+from swift.identity.admin.base import NoSuchIdentity
 from swift.identity.names import InvalidIdentity, QualifiedName, parse_arn
+from swift.identity.records import DamagedRecord
 from swift.middleware.swiftauth.query import Query, QueryError, Value
 from swift.middleware.swiftauth.service import IdentityService
 
@@ -47,9 +49,19 @@ class _Call:
         given = {key: value for key, value in params.items() if value is not None}
         return self._call(operation, given, self.query.caller, self.query.context())
 
-    def detail(self, operation: str, **params: object) -> JsonObject:
-        """Return more about what an operation has listed to the caller."""
-        return self._call(operation, params, None, self.query.context())
+    def elements(self, kind: str, names: Iterable[str]) -> list[Value]:
+        """Return records that an operation has listed to the caller; of damaged ones the names."""
+        found: list[Value] = []
+        for name in names:
+            try:
+                record = self._call(f"Get{kind}", {kind.lower(): name}, None, self.query.context())
+                found.append(_element(kind, record))
+            except NoSuchIdentity:
+                # It was deleted a moment ago.
+                continue
+            except DamagedRecord:
+                found.append({**_names(kind, name), "Status": "damaged"})
+        return found
 
     @property
     def tenant(self) -> str:
@@ -124,65 +136,85 @@ def _bare(name: str) -> str:
     return name.partition(":")[2]
 
 
-def _page(
-    call: _Call, operation: str, kind: str, element: Callable[[str], Value], label: str
-) -> dict[str, Value]:
-    """Return a page of a listing."""
-    marker = unquote(call.query.params.get("Marker", ""))
-    if len(marker) > _MARKER_MAX:
-        raise QueryError("ValidationError", "Marker: is not one of ours")
-    limit = max(1.0, call.query.number("MaxItems", 100))
-    found = call.operation(operation, tenant=call.tenant, marker=marker, limit=limit)
-    names = found[kind]
+def _names(kind: str, name: str) -> dict[str, Value]:
+    qualified = QualifiedName(name)
     return {
-        label: [element(name) for name in names],
-        "IsTruncated": found["more"],
-        "Marker": quote(names[-1], safe="") if found["more"] and names else None,
+        "Path": "/",
+        f"{kind}Name": qualified.name,
+        f"{kind}Id": name,
+        "Arn": f"arn:aws:iam::{qualified.tenant}:{kind.lower()}/{qualified.name}",
     }
+
+
+def _element(kind: str, record: JsonObject) -> dict[str, Value]:
+    """Return a user, group, role or policy."""
+    more: dict[str, Value] = {}
+    if kind == "Role":
+        more = {
+            "AssumeRolePolicyDocument": quote(record["trust"], safe=""),
+            "MaxSessionDuration": int(record["max_session"]),
+        }
+    elif kind == "Policy":
+        more = {"DefaultVersionId": "v1", "UpdateDate": _time(record["changed"])}
+    if more:
+        more["Description"] = record["note"] or None
+    return {**_names(kind, record[kind.lower()]), "CreateDate": _time(record["created"]), **more}
+
+
+def _declare_list(kind: str, plural: str, params: str = "") -> None:
+    """Declare the action that lists a page of users, groups, roles or policies."""
+
+    @_action(f"List{plural}", f"Marker MaxItems PathPrefix {params}")
+    def list_page(call: _Call) -> dict[str, Value]:
+        marker = unquote(call.query.params.get("Marker", ""))
+        if len(marker) > _MARKER_MAX:
+            raise QueryError("ValidationError", "Marker: is not one of ours")
+        limit = max(1.0, call.query.number("MaxItems", 100))
+        found = call.operation(f"List{plural}", tenant=call.tenant, marker=marker, limit=limit)
+        names = found[plural.lower()]
+        return {
+            plural: call.elements(kind, (f"{call.tenant}:{name}" for name in names)),
+            "IsTruncated": found["more"],
+            "Marker": quote(names[-1], safe="") if found["more"] and names else None,
+        }
+
+
+_declare_list("User", "Users")
+_declare_list("Group", "Groups")
+_declare_list("Role", "Roles")
+_declare_list("Policy", "Policies", "Scope OnlyAttached")
 
 
 # --- users --------------------------------------------------------------------------------------------
 
 
-def _user_element(user: JsonObject) -> dict[str, Value]:
-    return {
-        "Path": "/",
-        "UserName": _bare(user["user"]),
-        "UserId": user["user"],
-        "Arn": user["arn"],
-        "CreateDate": _time(user["created"]),
-    }
-
-
 @_action("CreateUser", "UserName Path")
 def _create_user(call: _Call) -> dict[str, Value]:
-    return {"User": _user_element(call.operation("CreateUser", user=call.name("UserName")))}
+    return {"User": _element("User", call.operation("CreateUser", user=call.name("UserName")))}
 
 
 @_action("GetUser", "UserName")
 def _get_user(call: _Call) -> dict[str, Value]:
-    return {"User": _user_element(call.operation("GetUser", user=call.user()))}
-
-
-@_action("ListUsers", "Marker MaxItems PathPrefix")
-def _list_users(call: _Call) -> dict[str, Value]:
-    def element(name: str) -> Value:
-        return _user_element(call.detail("GetUser", user=f"{call.tenant}:{name}"))
-
-    return _page(call, "ListUsers", "users", element, "Users")
+    return {"User": _element("User", call.operation("GetUser", user=call.user()))}
 
 
 @_action("DeleteUser", "UserName")
 def _delete_user(call: _Call) -> None:
     user = call.name("UserName")
-    found = call.operation("GetUser", user=user)
-    groups = [group for group in found["groups"] if not group.startswith(".")]
-    if found["keys"] or groups or found["policies"] or found["inline"]:
-        # AWS has a caller remove them first, and its tools do.
-        raise QueryError(
-            "DeleteConflict", "the user has access keys, groups or policies; remove them first", 409
-        )
+    _refuse_holder(call, "User", user)
     call.operation("DeleteUser", user=user)
+
+
+def _refuse_holder(call: _Call, kind: str, name: str) -> None:
+    """Raise ``QueryError`` for a user or role with something that AWS has a caller remove first."""
+    try:
+        found = call.operation(f"Get{kind}", **{kind.lower(): name})
+    except DamagedRecord:
+        return
+    groups = [group for group in found["groups"] if not group.startswith(".")]
+    if found.get("keys") or groups or found["policies"] or found["inline"]:
+        text = f"the {kind.lower()} has access keys, groups or policies; remove them first"
+        raise QueryError("DeleteConflict", text, 409)
 
 
 @_action("CreateLoginProfile", "UserName Password PasswordResetRequired")
@@ -209,7 +241,7 @@ def _key_element(key: JsonObject) -> dict[str, Value]:
     return {
         "UserName": _bare(key["user"]),
         "AccessKeyId": key["access_key"],
-        "Status": "Inactive" if key["disabled"] else "Active",
+        "Status": "damaged" if key.get("damaged") else "Inactive" if key["disabled"] else "Active",
         "CreateDate": _time(key["created"]),
     }
 
@@ -232,52 +264,32 @@ def _update_access_key(call: _Call) -> None:
 
 @_action("DeleteAccessKey", "UserName AccessKeyId")
 def _delete_access_key(call: _Call) -> None:
-    call.operation("DeleteAccessKey", access_key=call.query.text("AccessKeyId"))
+    user = call.name("UserName", "") or None
+    call.operation("DeleteAccessKey", access_key=call.query.text("AccessKeyId"), user=user)
 
 
 # --- groups -------------------------------------------------------------------------------------------
 
 
-def _group_element(group: JsonObject) -> dict[str, Value]:
-    return {
-        "Path": "/",
-        "GroupName": _bare(group["group"]),
-        "GroupId": group["group"],
-        "Arn": group["arn"],
-        "CreateDate": _time(group["created"]),
-    }
-
-
 @_action("CreateGroup", "GroupName Path")
 def _create_group(call: _Call) -> dict[str, Value]:
-    return {"Group": _group_element(call.operation("CreateGroup", group=call.name("GroupName")))}
+    return {"Group": _element("Group", call.operation("CreateGroup", group=call.name("GroupName")))}
 
 
 @_action("GetGroup", "GroupName Marker MaxItems")
 def _get_group(call: _Call) -> dict[str, Value]:
     group = call.operation("GetGroup", group=call.name("GroupName"))
-    users: list[Value] = [_user_element(call.detail("GetUser", user=name)) for name in group["members"]]
-    return {"Group": _group_element(group), "Users": users, "IsTruncated": False}
-
-
-@_action("ListGroups", "Marker MaxItems PathPrefix")
-def _list_groups(call: _Call) -> dict[str, Value]:
-    def element(name: str) -> Value:
-        return _group_element(call.detail("GetGroup", group=f"{call.tenant}:{name}"))
-
-    return _page(call, "ListGroups", "groups", element, "Groups")
+    users = call.elements("User", group["members"])
+    return {"Group": _element("Group", group), "Users": users, "IsTruncated": False}
 
 
 @_action("ListGroupsForUser", "UserName Marker MaxItems")
 def _list_groups_for_user(call: _Call) -> dict[str, Value]:
     user = call.user()
     tenant = QualifiedName(user).tenant
-    groups: list[Value] = [
-        _group_element(call.detail("GetGroup", group=f"{tenant}:{name}"))
-        for name in call.operation("GetUser", user=user)["groups"]
-        if not name.startswith(".")
-    ]
-    return {"Groups": groups, "IsTruncated": False}
+    groups = call.operation("GetUser", user=user)["groups"]
+    names = (f"{tenant}:{name}" for name in groups if not name.startswith("."))
+    return {"Groups": call.elements("Group", names), "IsTruncated": False}
 
 
 @_action("DeleteGroup", "GroupName")
@@ -300,19 +312,6 @@ def _remove_user_from_group(call: _Call) -> None:
 # --- policies -----------------------------------------------------------------------------------------
 
 
-def _policy_element(policy: JsonObject) -> dict[str, Value]:
-    return {
-        "PolicyName": _bare(policy["policy"]),
-        "PolicyId": policy["policy"],
-        "Arn": policy["arn"],
-        "Path": "/",
-        "DefaultVersionId": "v1",
-        "CreateDate": _time(policy["created"]),
-        "UpdateDate": _time(policy["changed"]),
-        "Description": policy["note"] or None,
-    }
-
-
 @_action("CreatePolicy", "PolicyName PolicyDocument Path Description")
 def _create_policy(call: _Call) -> dict[str, Value]:
     policy = call.operation(
@@ -321,35 +320,29 @@ def _create_policy(call: _Call) -> dict[str, Value]:
         document=call.query.text("PolicyDocument"),
         note=call.query.text("Description", ""),
     )
-    return {"Policy": _policy_element(policy)}
+    return {"Policy": _element("Policy", policy)}
 
 
 @_action("GetPolicy", "PolicyArn")
 def _get_policy(call: _Call) -> dict[str, Value]:
-    return {"Policy": _policy_element(call.operation("GetPolicy", policy=call.policy_of_arn()))}
+    return {"Policy": _element("Policy", call.operation("GetPolicy", policy=call.policy_of_arn()))}
+
+
+def _version(policy: JsonObject) -> dict[str, Value]:
+    """Return the one version that a policy has."""
+    return {"VersionId": "v1", "IsDefaultVersion": True, "CreateDate": _time(policy["changed"])}
 
 
 @_action("GetPolicyVersion", "PolicyArn VersionId")
 def _get_policy_version(call: _Call) -> dict[str, Value]:
     policy = call.operation("GetPolicy", policy=call.policy_of_arn())
-    version: dict[str, Value] = {
-        "Document": quote(policy["document"], safe=""),
-        "VersionId": "v1",
-        "IsDefaultVersion": True,
-        "CreateDate": _time(policy["changed"]),
-    }
-    return {"PolicyVersion": version}
+    return {"PolicyVersion": {"Document": quote(policy["document"], safe=""), **_version(policy)}}
 
 
 @_action("ListPolicyVersions", "PolicyArn Marker MaxItems")
 def _list_policy_versions(call: _Call) -> dict[str, Value]:
     policy = call.operation("GetPolicy", policy=call.policy_of_arn())
-    version: dict[str, Value] = {
-        "VersionId": "v1",
-        "IsDefaultVersion": True,
-        "CreateDate": _time(policy["changed"]),
-    }
-    return {"Versions": [version], "IsTruncated": False}
+    return {"Versions": [_version(policy)], "IsTruncated": False}
 
 
 @_action("CreatePolicyVersion", "PolicyArn PolicyDocument SetAsDefault")
@@ -359,21 +352,7 @@ def _create_policy_version(call: _Call) -> dict[str, Value]:
     policy = call.operation(
         "UpdatePolicy", policy=call.policy_of_arn(), document=call.query.text("PolicyDocument")
     )
-    return {
-        "PolicyVersion": {
-            "VersionId": "v1",
-            "IsDefaultVersion": True,
-            "CreateDate": _time(policy["changed"]),
-        }
-    }
-
-
-@_action("ListPolicies", "Marker MaxItems Scope OnlyAttached PathPrefix")
-def _list_policies(call: _Call) -> dict[str, Value]:
-    def element(name: str) -> Value:
-        return _policy_element(call.detail("GetPolicy", policy=f"{call.tenant}:{name}"))
-
-    return _page(call, "ListPolicies", "policies", element, "Policies")
+    return {"PolicyVersion": _version(policy)}
 
 
 @_action("DeletePolicy", "PolicyArn")
@@ -442,19 +421,6 @@ for _kind in ("User", "Group", "Role"):
 # --- roles --------------------------------------------------------------------------------------------
 
 
-def _role_element(role: JsonObject) -> dict[str, Value]:
-    return {
-        "Path": "/",
-        "RoleName": _bare(role["role"]),
-        "RoleId": role["role"],
-        "Arn": role["arn"],
-        "CreateDate": _time(role["created"]),
-        "AssumeRolePolicyDocument": quote(role["trust"], safe=""),
-        "MaxSessionDuration": int(role["max_session"]),
-        "Description": role["note"] or None,
-    }
-
-
 @_action("CreateRole", "RoleName AssumeRolePolicyDocument Path Description MaxSessionDuration")
 def _create_role(call: _Call) -> dict[str, Value]:
     role = call.operation(
@@ -464,20 +430,12 @@ def _create_role(call: _Call) -> dict[str, Value]:
         max_session=call.query.number("MaxSessionDuration", 3600),
         note=call.query.text("Description", ""),
     )
-    return {"Role": _role_element(role)}
+    return {"Role": _element("Role", role)}
 
 
 @_action("GetRole", "RoleName")
 def _get_role(call: _Call) -> dict[str, Value]:
-    return {"Role": _role_element(call.operation("GetRole", role=call.name("RoleName")))}
-
-
-@_action("ListRoles", "Marker MaxItems PathPrefix")
-def _list_roles(call: _Call) -> dict[str, Value]:
-    def element(name: str) -> Value:
-        return _role_element(call.detail("GetRole", role=f"{call.tenant}:{name}"))
-
-    return _page(call, "ListRoles", "roles", element, "Roles")
+    return {"Role": _element("Role", call.operation("GetRole", role=call.name("RoleName")))}
 
 
 @_action("UpdateRole", "RoleName Description MaxSessionDuration")
@@ -500,7 +458,5 @@ def _update_assume_role_policy(call: _Call) -> None:
 @_action("DeleteRole", "RoleName")
 def _delete_role(call: _Call) -> None:
     role = call.name("RoleName")
-    found = call.operation("GetRole", role=role)
-    if found["policies"] or found["inline"]:
-        raise QueryError("DeleteConflict", "the role has policies; remove them first", 409)
+    _refuse_holder(call, "Role", role)
     call.operation("DeleteRole", role=role)

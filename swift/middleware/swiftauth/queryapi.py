@@ -11,9 +11,9 @@ from swift.identity.admin.base import IdentityExists, InUse, NoSuchIdentity
 from swift.identity.directory import Caller
 from swift.identity.names import InvalidIdentity
 from swift.identity.operations import Forbidden
-from swift.identity.passwords import TooManyLogins
 from swift.identity.records import DamagedRecord
 from swift.identity.store import Conflict, StoreUnavailable
+from swift.identity.turns import TooManyLogins
 from swift.middleware.swiftauth import iam, sts
 from swift.middleware.swiftauth.iam import Iam
 from swift.middleware.swiftauth.query import (

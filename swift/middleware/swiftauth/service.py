@@ -30,15 +30,17 @@ class IdentityService:
     web: WebIdentities
     log: Log
 
-    def login(self, name: str, password: str, address: str) -> User | None:
+    def login(self, name: str, password: str, network: str) -> User | None:
         """Return the user of a name and password; None if one is wrong. Raise ``TooManyLogins``."""
-        require_allowed = partial(self.brake.require_allowed, name, address)
-        require_allowed()
         user = self.find_user(name)
+        # Names that no user can have are counted as one.
+        name = name if _may_be_user(name) else ""
+        require_allowed = partial(self.brake.require_allowed, name, network)
+        require_allowed()
         hashed = user.password if user is not None and not user.disabled else ""
         # Guesses that came at once are slowed by the first of them that were wrong.
-        right = self.passwords.is_right(hashed, password, require_allowed)
-        self.brake.report(name, address, right=right)
+        right = self.passwords.is_right(hashed, password, require_allowed, network=network)
+        self.brake.report(name, network, right=right)
         return user if right else None
 
     def find_user(self, name: str) -> User | None:

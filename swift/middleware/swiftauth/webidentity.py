@@ -31,10 +31,16 @@ class WebIdentity(NamedTuple):
     claims: Claims
 
     def condition_values(self) -> dict[str, str | tuple[str, ...]]:
-        """Return the claims for conditions of trust policies, by ``<issuer without scheme>:<claim>``."""
+        """Return the claims for conditions of trust policies, by ``<issuer without scheme>:<claim>``.
+
+        As in AWS ``aud`` is the claim ``azp`` of a token that has one; ``oaud`` is then its claim ``aud``.
+        """
         issuer = self.provider.issuer.split("://", 1)[-1].rstrip("/")
         found: dict[str, str | tuple[str, ...]] = {}
-        for name, value in self.claims.values.items():
+        claims = dict(self.claims.values)
+        if isinstance(claims.get("azp"), str):
+            claims["oaud"], claims["aud"] = claims.get("aud"), claims["azp"]
+        for name, value in claims.items():
             key = normalize_key(f"{issuer}:{name}")
             if isinstance(value, bool):
                 found[key] = "true" if value else "false"

@@ -16,6 +16,7 @@ from typing import Any
 from swift.base.documents import JsonObject
 from swift.operations.health.copies import HostCopies, RingCopies, drained
 from swift.operations.health.forecast import CapacityForecast
+from swift.operations.health.identities import IdentityState
 from swift.operations.recon.client import Host
 from swift.operations.recon.report import age_text
 from swift.ring.view import RingView
@@ -142,6 +143,8 @@ class ClusterSnapshot:
     other_rings: dict[Host, Sequence[str]] = field(default_factory=dict)
     #: Host → seconds by which its clock differs.
     clocks: dict[Host, float] = field(default_factory=dict)
+    #: The records of ``swiftauth``; None without it.
+    identities: IdentityState | None = None
 
     def copies_of(self, server_type: str) -> dict[Host, HostCopies]:
         """Return the reports of the replicators of one type of server."""
@@ -316,12 +319,14 @@ def evaluate(
             "warning",
         ),
         *_packed_problems(snapshot),
+        *_identity_problems(snapshot.identities),
         *_other_problems(snapshot),
     ]
     problems.sort(key=lambda problem: -_SEVERITY_RANK.index(problem.level))
     facts = {
         "async_pending": sum(snapshot.async_pending.values()),
         "async_pending_last": min(snapshot.async_counted.values(), default=0),
+        "damaged_identities": list(snapshot.identities.check.damaged) if snapshot.identities else [],
         "device_errors": {
             f"{host}/{device}": errors.count
             for host, found in snapshot.device_errors.items()
@@ -569,6 +574,21 @@ def _fullness(snapshot: ClusterSnapshot) -> dict[str, float]:
 def _percent(entry: Mapping[str, Any]) -> float:
     size = entry.get("size") or 0
     return 100.0 * entry["used"] / size if size else 0.0
+
+
+def _identity_problems(state: IdentityState | None) -> Iterator[Problem]:
+    if state is None:
+        return
+    if state.error:
+        text = f"the records of users and keys cannot be read: {state.error}"
+        yield Problem(Severity.UNKNOWN, text, "bring back the servers of the account .swiftauth")
+    damaged = state.check.damaged
+    if damaged:
+        partly = f" of {state.check.read} that were read" if state.check.read < state.check.total else ""
+        yield _warning(
+            f"{_count_text(len(damaged), 'record')} of users and keys damaged{partly}: {_list_some(damaged)}",
+            "make them anew, or remove them (swift-user check lists all)",
+        )
 
 
 def _other_problems(snapshot: ClusterSnapshot) -> Iterator[Problem]:

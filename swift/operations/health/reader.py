@@ -31,6 +31,7 @@ from swift.operations.health.forecast import (
     forecast,
     zone_usage,
 )
+from swift.operations.health.identities import IdentityWatch
 from swift.operations.health.snapshot import WatchedRing, load_rings, take_snapshot
 from swift.operations.recon.client import Host, ReconClient
 from swift.policy.policy import Policies
@@ -65,12 +66,14 @@ class HealthReader:
         client: ReconClient,
         terms: CapacityTerms | None = None,
         *,
+        identities: IdentityWatch | None = None,
         run: Run = run_inline,
     ):
         self._swift_dir = swift_dir
         self._policies = policies
         self._client = client
         self._terms = terms or CapacityTerms()
+        self._identities = identities
         self._run = run
         self._rings: Sequence[WatchedRing] = ()
 
@@ -78,6 +81,8 @@ class HealthReader:
         """Return the state of the cluster now. Raises ``SwiftError`` and OSError."""
         self._rings = self._run(load_rings, self._swift_dir, self._policies, self._rings)
         snapshot = take_snapshot(self._rings, self._client)
+        if self._identities is not None:
+            snapshot.identities = self._identities.look()
         return self._run(self._judge, self._rings, snapshot)
 
     def _judge(self, rings: Sequence[WatchedRing], snapshot: ClusterSnapshot) -> ClusterState:

@@ -60,9 +60,7 @@ def file_version(path: str) -> tuple[int, int, int]:
     return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
-def load_rings(
-    swift_dir: str, policies: Policies, known: Sequence[WatchedRing] = ()
-) -> list[WatchedRing]:
+def load_rings(swift_dir: str, policies: Policies, known: Sequence[WatchedRing] = ()) -> list[WatchedRing]:
     """Return the rings that are there; ``known`` ones whose files are the same are not loaded again.
 
     Raises ``RingError`` and OSError.

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 
 from swift.base.digits import is_digits
 from swift.base.documents import JsonObject
 from swift.base.entity import EntityPath
+from swift.base.memo import SizedCache
 from swift.http import environkeys
 from swift.http.headers import HeaderMap, utf8_value
 from swift.http.request import Request
@@ -130,13 +130,19 @@ def encode_rules(rules: Sequence[CorsRule]) -> bytes:
     return json.dumps([asdict(rule) for rule in rules], separators=(",", ":")).encode()
 
 
-@lru_cache(maxsize=256)
+_RULES: SizedCache[bytes, tuple[CorsRule, ...]] = SizedCache(2 << 20)
+
+
 def decode_rules(document: bytes) -> tuple[CorsRule, ...]:
     """Return the rules stored in a bucket's metadata; none if they cannot be read."""
-    try:
-        return tuple(map(_decode_rule, json.loads(document)))
-    except (ValueError, TypeError, AttributeError, KeyError):
-        return ()
+    found = _RULES.get(document)
+    if found is None:
+        try:
+            found = tuple(map(_decode_rule, json.loads(document)))
+        except (ValueError, TypeError, AttributeError, KeyError):
+            found = ()
+        _RULES.keep(document, found, len(document))
+    return found
 
 
 def _decode_rule(item: JsonObject) -> CorsRule:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from html import escape
 from urllib.parse import quote
 
 from swift.base.digits import is_digits
+from swift.base.memo import SizedCache
 from swift.gateway.subrequest import drained
 from swift.http import environkeys
 from swift.http.request import Request
@@ -184,11 +184,15 @@ def decode_document(document: bytes) -> Tree:
     return tree if isinstance(tree, dict) else {}
 
 
-@lru_cache(maxsize=256)
+_SITES: SizedCache[bytes, BucketWebsite] = SizedCache(2 << 20)
+
+
 def decode_site(document: bytes) -> BucketWebsite | None:
     """Return the web site stored in a bucket's metadata; None if it cannot be read."""
     try:
-        return parse_site_document(decode_document(document))
+        return _SITES.get(document) or _SITES.keep(
+            document, parse_site_document(decode_document(document)), len(document)
+        )
     except S3Error:
         return None
 

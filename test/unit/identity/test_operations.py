@@ -3,10 +3,11 @@
 import pytest
 
 from swift.identity.admin.base import IdentityExists, InUse, NoSuchIdentity
+from swift.identity.admin.damage import check_records
 from swift.identity.names import InvalidIdentity
 from swift.identity.operations import EMPTY_CONTEXT, OPERATIONS
-from swift.identity.records import User
-from test.support.identities import make_identities
+from swift.identity.records import KEYS_MAX, AccessKey, DamagedRecord, KeyUse, User
+from test.support.identities import KEYS, OTHER_KEYS, make_identities
 
 DOCUMENT = (
     '{"Statement":{"Sid":"Get","Effect":"Allow","Action":"s3:GetObject","Resource":"arn:aws:s3:::c/*"}}'
@@ -112,3 +113,98 @@ def test_a_check_names_the_statement(world):
 def test_no_operation_takes_what_it_does_not_know(world, operation):
     with pytest.raises(InvalidIdentity, match="there is no such parameter"):
         call(world, operation, unknown="x")
+
+
+# --- damaged records ----------------------------------------------------------------------------------
+
+
+def damage(world, kind, name, document=b"{"):
+    objects = world.pipeline.containers[".swiftauth", kind]
+    assert name in objects
+    objects[name] = document, {}
+
+
+def test_a_damaged_key_is_listed_beside_the_others_and_can_be_revoked(world):
+    call(world, "CreateUser", user="t:u")
+    for name in ("KEY1", "KEY2", "KEY3"):
+        call(world, "CreateAccessKey", user="t:u", access_key=name)
+    for name in ("KEY2", "KEY3"):
+        world.store.put_unconditionally(KeyUse(name, 3600.0, "10.0.0.1"))
+    damage(world, "keys", "KEY1")
+    damage(world, "uses", "KEY3")
+    keys = call(world, "ListAccessKeys", user="t:u")["keys"]
+    assert [(key["access_key"], key["damaged"]) for key in keys] == [
+        ("KEY1", True),
+        ("KEY2", False),
+        ("KEY3", False),
+    ]
+    assert [key["last_used"] for key in keys] == [0.0, 3600.0, 0.0]
+    with pytest.raises(NoSuchIdentity):
+        call(world, "DeleteAccessKey", access_key="KEY2", user="t:other")
+    with pytest.raises(DamagedRecord):
+        call(world, "UpdateAccessKey", access_key="KEY1", disabled=True)
+    for name in ("KEY1", "KEY2", "KEY3"):
+        call(world, "DeleteAccessKey", access_key=name)
+        assert world.store.read(AccessKey, name).record is None
+        assert world.store.read(KeyUse, name).record is None, "its last use goes with it"
+    assert call(world, "ListAccessKeys", user="t:u")["keys"] == []
+    assert call(world, "GetUser", user="t:u")["keys"] == ["KEY1"], "its owner was unknown"
+
+
+def test_names_of_revoked_keys_take_no_room(world):
+    call(world, "CreateUser", user="t:u")
+    for number in range(KEYS_MAX):
+        call(world, "CreateAccessKey", user="t:u", access_key=f"KEY{number}")
+    damage(world, "keys", "KEY0")
+    with pytest.raises(InvalidIdentity, match="access keys already"):
+        call(world, "CreateAccessKey", user="t:u", access_key="MORE")
+    call(world, "DeleteAccessKey", access_key="KEY0")
+    call(world, "CreateAccessKey", user="t:u", access_key="MORE")
+    assert len(call(world, "GetUser", user="t:u")["keys"]) == KEYS_MAX
+
+
+@pytest.mark.parametrize("kind", ["User", "Group", "Role", "Policy"])
+def test_what_is_damaged_can_be_deleted_and_made_anew(world, kind):
+    key = kind.lower()
+    more = {"Role": {"trust": TRUST}, "Policy": {"document": DOCUMENT}}.get(kind, {})
+    call(world, f"Create{kind}", **{key: "t:x"}, **more)
+    damage(world, f"{key}s" if kind != "Policy" else "policies", "t:x")
+    with pytest.raises(DamagedRecord):
+        call(world, f"Get{kind}", **{key: "t:x"})
+    call(world, f"Delete{kind}", **{key: "t:x"})
+    with pytest.raises(NoSuchIdentity):
+        call(world, f"Delete{kind}", **{key: "t:x"})
+    call(world, f"Create{kind}", **{key: "t:x"}, **more)
+
+
+TRUST = (
+    '{"Statement":{"Effect":"Allow","Principal":{"AWS":"arn:aws:iam::t:user/u"},"Action":"sts:AssumeRole"}}'
+)
+
+
+def test_a_damaged_member_stays_one(world):
+    call(world, "CreateGroup", group="t:g")
+    for name in ("u", "v"):
+        call(world, "CreateUser", user=f"t:{name}", groups=["g"])
+    damage(world, "users", "t:u")
+    assert call(world, "GetGroup", group="t:g")["members"] == ["t:u", "t:v"]
+
+
+def test_a_check_finds_all_that_refuses_a_user(world):
+    for name in ("a", "b", "good"):
+        call(world, "CreateUser", user=f"t:{name}")
+        call(world, "PutInlinePolicy", user=f"t:{name}", name="p", document=DOCUMENT)
+    call(world, "CreateAccessKey", user="t:a", access_key="KEY")
+    call(world, "CreateRole", role="t:r", trust=TRUST)
+    call(world, "CreatePolicy", policy="t:p", document=DOCUMENT)
+    assert check_records(world.store, KEYS) == ((), 6, 6)
+    (lost,) = check_records(world.store, OTHER_KEYS).damaged
+    assert lost.startswith("keys/KEY: ")
+    damage(world, "users", "t:a")
+    damage(world, "users", "t:b", b'{"format":1,"inline":{"p":"{}"}}')
+    damage(world, "roles", "t:r", b'{"format":1,"trust":"{}"}')
+    damage(world, "policies", "t:p", b'{"format":1,"document":"{}"}')
+    found = check_records(world.store, KEYS)
+    names = [text.partition(": ")[0] for text in found.damaged]
+    assert names == ["policies/t:p", "roles/t:r", "users/t:a", "users/t:b"]
+    assert check_records(world.store, KEYS, limit_s=0.0) == ((), 0, 6)

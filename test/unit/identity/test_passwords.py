@@ -7,11 +7,10 @@ from swift.identity.passwords import (
     FREE_FAILURES,
     KNOWN_S,
     LONGEST_PAUSE_S,
-    WAITING_MAX,
     LoginBrake,
     Passwords,
-    TooManyLogins,
 )
+from swift.identity.turns import TooManyLogins
 from test.support.identities import Ticking, run_inline
 
 
@@ -61,29 +60,6 @@ def test_a_wrong_password_and_an_unknown_user_take_a_hash_each_and_a_right_one_i
     run.calls = 0
     assert passwords.is_right(hashed, "password1")
     assert run.calls == 1
-
-
-def test_only_so_many_wait_for_a_thread():
-    results = []
-
-    def run(function, *args):
-        # Another one comes while this one waits.
-        if len(results) < WAITING_MAX + 5:
-            results.append(None)
-            try:
-                passwords.is_right("", "x")
-            except TooManyLogins as error:
-                results.append(error)
-        return False
-
-    passwords = Passwords(run)
-    assert not passwords.is_right("", "x")
-    refused = [each for each in results if each is not None]
-    assert len(refused) == 1
-    assert refused[0].retry_after_s > 0
-    results.clear()
-    results.extend([None] * (WAITING_MAX + 5))
-    assert not passwords.is_right("", "x"), "the next one is served again"
 
 
 def test_failures_slow_one_user_from_one_address():

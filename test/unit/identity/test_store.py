@@ -1,9 +1,12 @@
 """Records are changed by one winner, cached for a bounded time, and survive an outage of their account."""
 
+from dataclasses import replace
+
 import pytest
 
+from swift.http.response import Response
 from swift.identity.records import AccessKey, DamagedRecord, Group, KeyUse, Role, StoredPolicy, User
-from swift.identity.store import RETRY_S, Conflict, StoreUnavailable
+from swift.identity.store import RETRY_S, Conflict, RecordStore, StoreUnavailable, identity_client
 from test.support.identities import make_identities
 
 ALICE = User("test:alice", created=5.0, groups=("staff",))
@@ -218,3 +221,53 @@ def test_a_damaged_record_cannot_be_deleted_while_its_account_is_away(world):
     world.pipeline.before = fail_heads
     with pytest.raises(StoreUnavailable):
         world.store.delete(User, "test:alice")
+
+
+# --- responses that are lost --------------------------------------------------------------------------
+
+
+def lose_responses(world, count=1):
+    """Have the first PUTs of records be stored, and their responses be 503."""
+    handle = world.pipeline.handle
+    left = [count]
+
+    def lossy(request):
+        response = handle(request)
+        if request.method == "PUT" and request.entity.path.obj and response.status == 201 and left[0]:
+            left[0] -= 1
+            return Response(503)
+        return response
+
+    world.store = RecordStore(identity_client(lossy))
+    return world.store
+
+
+def test_a_change_whose_response_was_lost_is_made(world):
+    store = lose_responses(world)
+    etag = store.create(ALICE)
+    assert store.read(User, "test:alice")[:2] == (ALICE, etag)
+    store = lose_responses(world)
+    etag = store.replace(User("test:alice", note="new"), etag)
+    assert store.read(User, "test:alice").etag == etag
+    store = lose_responses(world)
+    changed = store.update(User, "test:alice", lambda u: replace(u, keys=(*u.keys, "KEY")))
+    assert changed.keys == store.read(User, "test:alice").record.keys == ("KEY",), "once"
+    assert lose_responses(world).delete(User, "test:alice")
+    assert world.store.read(User, "test:alice").record is None
+
+
+def test_the_change_of_another_client_is_no_own_one_whose_response_was_lost(world):
+    world.store.create_containers()
+    other = User("test:alice", note="another")
+    puts = []
+
+    def change_before_the_second(request):
+        puts.extend([request] if request.method == "PUT" else [])
+        if len(puts) == 2:
+            world.pipeline.containers[".swiftauth", "users"]["test:alice"] = other.to_document(), {}
+
+    store = lose_responses(world)
+    world.pipeline.before = change_before_the_second
+    with pytest.raises(Conflict):
+        store.create(ALICE)
+    assert store.read(User, "test:alice").record == other

@@ -1,6 +1,8 @@
 """swiftauth: log-ins, tokens, keys, and one decision for every request."""
 
+import hmac
 import json
+import time
 from types import SimpleNamespace
 from urllib.parse import urlencode
 
@@ -18,6 +20,7 @@ from swift.middleware.swiftauth.settings import SwiftauthSettings
 from swift.middleware.swiftauth.webidentity import WebIdentities, WebIdentity, is_trusted
 from swift.middleware.tempauth.filter import Tempauth
 from swift.middleware.tempauth.users import TempauthSettings, parse_users
+from swift.middleware.tempurl.filter import TempURL, TempURLSettings
 from swift.runtime.wsgi import response_or_error
 from swift.s3.core.call import Features
 from swift.s3.core.codec import POLICY
@@ -598,6 +601,37 @@ def test_a_damaged_record_refuses_its_user_only(world):
     assert world.send("GET", C, tokens["owner"]).status == 200
 
 
+@pytest.mark.parametrize("kind", ["User", "Group", "Role", "Policy"])
+def test_a_damaged_record_is_listed_by_name_beside_the_others(world, kind):
+    plural, container = (f"{kind}s", f"{kind.lower()}s") if kind != "Policy" else ("Policies", "policies")
+    more = {"Role": {"trust": TRUST}, "Policy": {"document": READ_ONLY}}.get(kind, {})
+    for name in ("t:one", "t:two"):
+        world.op(f"Create{kind}", **{kind.lower(): name}, **more)
+    world.pipeline.containers[".swiftauth", container]["t:one"] = b"{", {}
+    response = world.query(OWNER, f"List{plural}")
+    assert response.status == 200
+    text = response.read_body().decode()
+    for name in ("one", "two"):
+        assert f"<{kind}Name>{name}</{kind}Name>" in text
+    assert text.count("<Status>damaged</Status>") == 1
+    if kind in ("User", "Role"):
+        denied = world.query(OWNER, f"Delete{kind}", **{f"{kind}Name": "one"})
+        assert texts(denied, "Message") == [f"Delete{kind}: only operators may change operators"]
+        assert world.query(OPER, f"Delete{kind}", **{f"{kind}Name": "t:one"}).status == 200
+    elif kind == "Group":
+        assert world.query(OWNER, "DeleteGroup", GroupName="one").status == 200
+
+
+def test_the_owner_of_a_tenant_revokes_a_damaged_key_by_its_user(world):
+    world.pipeline.containers[".swiftauth", "keys"]["USER"] = b"{", {}
+    listed = world.query(OWNER, "ListAccessKeys", UserName="user")
+    assert texts(listed, "Status") == ["damaged"]
+    assert world.query(OWNER, "DeleteAccessKey", AccessKeyId="USER").status == 403
+    assert world.query(OWNER, "DeleteAccessKey", AccessKeyId="USER", UserName="owner").status == 403
+    assert world.query(OWNER, "DeleteAccessKey", AccessKeyId="USER", UserName="user").status == 200
+    assert world.op("GetUser", user="t:user")["keys"] == []
+
+
 def test_both_filters_serve_their_own_users_in_one_pipeline():
     users = {"user_t_old": "old-key .admin", "user_t_both": "both-key .admin"}
     world = World(tempauth_users=users, pass_unknown="true")
@@ -640,6 +674,23 @@ def test_a_role_trusts_providers_of_its_own_tenant_only(world):
     assert not is_trusted(Role("t:r", trust=trust), identity, context)
     other = trust.replace(f'"{provider.provider.name}"', '"another"')
     assert not is_trusted(Role("o:r", trust=other), identity, context)
+
+
+@pytest.mark.parametrize(
+    "claims, expected",
+    [
+        ({"aud": "swift"}, {"aud": "swift"}),
+        ({"aud": ["swift", "b"], "azp": "swift"}, {"aud": "swift", "oaud": ("swift", "b"), "azp": "swift"}),
+        ({"aud": "swift", "azp": "app"}, {"aud": "app", "oaud": "swift", "azp": "app"}),
+    ],
+)
+def test_the_audience_in_conditions_is_the_authorized_party_of_a_token_that_has_one(claims, expected):
+    provider = FakeProvider()
+    identity = WebIdentity(provider.provider, provider.verifier().verify(provider.token(**claims)))
+    values = identity.condition_values()
+    issuer = provider.provider.issuer.removeprefix("https://")
+    found = {name: values.get(f"{issuer}:{name}") for name in ("aud", "oaud", "azp")}
+    assert found == {"aud": None, "oaud": None, "azp": None, **expected}
 
 
 # --- what a request changes beside what it names ------------------------------------------------------
@@ -718,3 +769,51 @@ def test_an_error_of_a_signature_has_the_form_of_the_query_protocol(world):
     response = world.send("POST", "/", headers, b"Action=ListUsers")
     body = response.read_body().decode()
     assert body.startswith("<ErrorResponse><Error><Type>Sender</Type><Code>AuthorizationHeaderMalformed")
+
+
+# --- requests with keys of Swift ----------------------------------------------------------------------
+
+
+def signed_url(world, method, path, key="temp-key"):
+    expires = int(time.time()) + 600
+    message = f"{method}\n{expires}\n{path}".encode()
+    signature = hmac.new(key.encode(), message, "sha256").hexdigest()
+    return f"{path}?temp_url_sig={signature}&temp_url_expires={expires}"
+
+
+@pytest.fixture
+def signing(world):
+    """Return the world with the filter of temporary URLs left of it, and a container with a key."""
+    world.send("PUT", C, {"x-auth-token": world.token("t:owner", "owner-password")})
+    with_key_and_policy(world, statement("Allow", "s3:GetObject"))
+    world.send("PUT", f"{C}/o", {"x-auth-token": world.token("t:owner", "owner-password")}, b"body")
+    world.s3 = TempURL(world.s3, TempURLSettings())
+    return world
+
+
+def with_key_and_policy(world, *statements):
+    with_policy(world, *statements)
+    world.pipeline.metadata["AUTH_t", "cat"]["x-container-meta-temp-url-key"] = "temp-key"
+
+
+def test_a_temporary_url_needs_no_policy_but_a_denial_for_all_holds(signing):
+    url = signed_url(signing, "GET", f"{C}/o")
+    assert signing.send("GET", url).status == 200
+    with_key_and_policy(signing, statement("Allow", "s3:GetObject", {"AWS": "arn:aws:iam::t:user/user"}))
+    assert signing.send("GET", url).status == 200
+    with_key_and_policy(signing, statement("Deny", "s3:GetObject", {"AWS": "arn:aws:iam::t:user/user"}))
+    assert signing.send("GET", url).status == 200
+    with_key_and_policy(signing, statement("Deny", "s3:PutObject"))
+    assert signing.send("GET", url).status == 200
+    assert signing.send("PUT", signed_url(signing, "PUT", f"{C}/o"), body=b"x").status == 403
+    network = {"Condition": {"NotIpAddress": {"aws:SourceIp": "10.0.0.0/8"}}}
+    with_key_and_policy(signing, {**statement("Deny", "s3:*"), **network})
+    assert signing.send("GET", url).status == 200
+    assert signing.send("GET", url, address="192.0.2.1").status == 403
+    signing.pipeline.metadata["AUTH_t", "cat"][fields.SYSMETA_S3_BUCKET_POLICY] = "damaged"
+    assert signing.send("GET", url).status == 503
+
+
+def test_a_url_with_a_wrong_key_is_refused_before_policies(signing):
+    with_key_and_policy(signing, statement("Allow", "s3:GetObject"))
+    assert signing.send("GET", signed_url(signing, "GET", f"{C}/o", "wrong")).status == 401
