@@ -153,12 +153,15 @@ def test_a_change_of_metadata_keeps_the_rest(browser):
     browser.post(at("/object/tags", bucket="photos", name="a"), tag_key="colour", tag_value="red")
     page = browser.get(at("/object", bucket="photos", name="a"))
     stamp = re.search(r'name="stamp" value="([^"]*)"', page)[1]
-    form = {"meta_key": ["one", "two", ""], "meta_value": ["1", "zwei", ""], "cache_control": "max-age=5"}
+    keys, values = ["one", "a=5Fb", "zwölf", ""], ["1", "zwei", "é", ""]
+    form = {"meta_key": keys, "meta_value": values, "cache_control": "max-age=5"}
     more = {"content_type": "text/plain", "delete_at": "2099-01-02T03:04", "content_disposition": "inline"}
     browser.post(at("/object/metadata", bucket="photos", name="a"), stamp=stamp, **form, **more)
     assert browser.status == 200, browser.page
     headers = swift(browser, "HEAD", "photos/a").headers
-    assert headers["x-object-meta-one"] == "1" and headers["x-object-meta-two"] == "zwei"
+    assert headers["x-object-meta-one"] == "1" and headers["x-object-meta-a=5fb"] == "zwei"
+    assert headers["x-object-meta-zwölf".encode().decode("latin-1")] == "é".encode().decode("latin-1")
+    assert '"zwölf"' in browser.page and '"a=5fb"' in browser.page
     assert headers["content-type"] == "text/plain" and headers["cache-control"] == "max-age=5"
     assert headers["x-delete-at"] == "4071006240" and headers["x-robots-tag"] == "none"
     assert 'value="colour"' in browser.page and 'value="red"' in browser.page
