@@ -197,6 +197,27 @@ def test_bad_metadata_changes_nothing(browser, field):
     assert browser.status == 400 and swift(browser, "HEAD", "photos/a").headers["x-object-meta-one"] == "1"
 
 
+@pytest.mark.parametrize("bucket", ["Photos_A", "a b", "AUTH_t:photos"])
+def test_buckets_that_s3_cannot_name_work(browser, bucket):
+    browser.post("/console/buckets/make", bucket=bucket)
+    put(browser, "a", b"text", bucket=quote(bucket))
+    page = browser.get(at("/object", bucket=bucket, name="a"))
+    assert "Save tags" not in page
+    stamp = re.search(r'name="stamp" value="([^"]*)"', page)[1]
+    browser.post(at("/object/metadata", bucket=bucket, name="a"), stamp=stamp, cache_control="no-cache")
+    assert get(browser, "a", bucket=quote(bucket)).headers["cache-control"] == "no-cache"
+    assert browser.send("POST", at("/upload/begin", bucket=bucket, name="b"), FORM, b"size=9") == {
+        "whole": True
+    }
+    assert "no begun uploads" in browser.get(at("/uploads", bucket=bucket))
+    browser.post(at("/share/key", bucket=bucket, name="a"))
+    page = browser.post(at("/share", bucket=bucket, name="a"), method="GET", life="hour", kind="tempurl")
+    assert 'value="s3"' not in page
+    address = urlsplit(unescape(re.search(r'id="address" readonly value="([^"]*)"', page)[1]))
+    answer = browser.world.send(Request("GET", address.path, {"host": HOST}, query=address.query))
+    assert answer.body == b"text"
+
+
 def test_versions_are_shown_restored_and_deleted(browser):
     make_versioned(browser)
     put(browser, "a", b"one")

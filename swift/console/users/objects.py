@@ -173,7 +173,7 @@ def _segments(visit: Visit, bucket: str, name: str, version: str, facts: Facts) 
 
 def _lock(visit: Visit, bucket: str, name: str, version: str) -> Lock:
     """Return the lock of an object, as far as the caller may see it."""
-    if not is_s3_bucket(bucket):
+    if not is_s3_bucket(visit.api, bucket):
         return Lock()
     query = {"versionId": version} if version else {}
     try:
@@ -189,7 +189,7 @@ def _lock(visit: Visit, bucket: str, name: str, version: str) -> Lock:
 
 def _tags(visit: Visit, bucket: str, name: str) -> list[tuple[str, str]] | None:
     """Return the tags of an object; None where the S3 API cannot name it or the caller may not."""
-    if not is_s3_bucket(bucket):
+    if not is_s3_bucket(visit.api, bucket):
         return None
     try:
         return _read_tags(visit, bucket, name)
@@ -233,7 +233,7 @@ def _pairs(form: Fields, area: str) -> Iterator[tuple[str, str]]:
 def change_tags(visit: Visit) -> Response:
     """Replace the tags of an object."""
     bucket, name = object_of(visit.query)
-    if not is_s3_bucket(bucket):
+    if not is_s3_bucket(visit.api, bucket):
         return visit.refusal(visit.text("object.no_tags"))
     _write_tags(visit, bucket, name, _pairs(visit.form, "tag"))
     return _to_object(visit, bucket, name, "tags_changed")
@@ -250,7 +250,7 @@ def change_metadata(visit: Visit) -> Response:
     if form.text("stamp") != facts.stamp:
         return visit.refusal(visit.text("errors.412"), 412)
     # A POST removes the tags.
-    tags = _read_tags(visit, bucket, name) if is_s3_bucket(bucket) else []
+    tags = _read_tags(visit, bucket, name) if is_s3_bucket(visit.api, bucket) else []
     headers: HeaderMap = dict(facts.kept)
     for field, header in EDITED_HEADERS.items():
         value = form.text(field).strip()
@@ -320,7 +320,7 @@ def delete_version(visit: Visit) -> Response:
     """Delete a version for good; of the current one the newest version that is left takes the place."""
     bucket, name = object_of(visit.query)
     version = _version_id(visit)
-    if is_s3_bucket(bucket):
+    if is_s3_bucket(visit.api, bucket):
         with visit.api.opened(visit.api.s3("DELETE", bucket, name, query={"versionId": version})):
             pass
     else:
