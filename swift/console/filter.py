@@ -19,7 +19,7 @@ from swift.console.core.rendering import Renderer, load_texts
 from swift.console.core.session import Session, Sessions, SessionUnknown
 from swift.console.core.visit import Access, ConsoleParts, Route, Visit, route_table
 from swift.console.core.web import ROOT, BadForm, is_own_origin, link
-from swift.console.operators import accounts, audit, daemons, devices, health
+from swift.console.operators import accounts, audit, daemons, devices, health, rings
 from swift.console.static import STATIC
 from swift.console.users import (
     browse,
@@ -58,6 +58,7 @@ ROUTES: tuple[Route, ...] = (
     *deletion.ROUTES,
     *sharing.ROUTES,
     *health.ROUTES,
+    *rings.ROUTES,
     *devices.ROUTES,
     *daemons.ROUTES,
     *accounts.ROUTES,

@@ -1,4 +1,4 @@
-"""The console's pages for operators: health, devices."""
+"""The console's pages for operators; rings and the audit log have tests of their own."""
 
 import csv
 import io
@@ -329,7 +329,10 @@ def test_cells_are_no_formulas():
     assert accounts._csv_lines([["=1+1", "@x", 5, -5, "ok"]]) == b"'=1+1,'@x,5,-5,ok\r\n"
 
 
-PAGES = ["/console/health", "/console/devices", "/console/replication", "/console/sharding"]
+PAGES = [
+    *("/console/health", "/console/devices", "/console/replication", "/console/sharding"),
+    *("/console/rings?ring=object", "/console/accounts", "/console/audit"),
+]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -102,6 +102,8 @@ class ClusterWatch:
         self.nodes = nodes
         #: Streams of events that are open.
         self.streams = 0
+        #: True while a change of a ring is worked out.
+        self.is_previewing = False
         self._client = client or ReconClient(RECON_TIMEOUT_S, agent="swift-console")
         #: For what may wait for a disk, or takes long.
         self.threads = green.ThreadPool(2, "console")
