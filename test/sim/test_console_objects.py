@@ -153,12 +153,15 @@ def test_a_change_of_metadata_keeps_the_rest(browser):
     browser.post(at("/object/tags", bucket="photos", name="a"), tag_key="colour", tag_value="red")
     page = browser.get(at("/object", bucket="photos", name="a"))
     stamp = re.search(r'name="stamp" value="([^"]*)"', page)[1]
-    form = {"meta_key": ["one", "two", ""], "meta_value": ["1", "zwei", ""], "cache_control": "max-age=5"}
+    keys, values = ["one", "a=5Fb", "zwölf", ""], ["1", "zwei", "é", ""]
+    form = {"meta_key": keys, "meta_value": values, "cache_control": "max-age=5"}
     more = {"content_type": "text/plain", "delete_at": "2099-01-02T03:04", "content_disposition": "inline"}
     browser.post(at("/object/metadata", bucket="photos", name="a"), stamp=stamp, **form, **more)
     assert browser.status == 200, browser.page
     headers = swift(browser, "HEAD", "photos/a").headers
-    assert headers["x-object-meta-one"] == "1" and headers["x-object-meta-two"] == "zwei"
+    assert headers["x-object-meta-one"] == "1" and headers["x-object-meta-a=5fb"] == "zwei"
+    assert headers["x-object-meta-zwölf".encode().decode("latin-1")] == "é".encode().decode("latin-1")
+    assert '"zwölf"' in browser.page and '"a=5fb"' in browser.page
     assert headers["content-type"] == "text/plain" and headers["cache-control"] == "max-age=5"
     assert headers["x-delete-at"] == "4071006240" and headers["x-robots-tag"] == "none"
     assert 'value="colour"' in browser.page and 'value="red"' in browser.page
@@ -192,6 +195,27 @@ def test_bad_metadata_changes_nothing(browser, field):
     stamp = re.search(r'name="stamp" value="([^"]*)"', page)[1]
     browser.post(at("/object/metadata", bucket="photos", name="a"), stamp=stamp, **field)
     assert browser.status == 400 and swift(browser, "HEAD", "photos/a").headers["x-object-meta-one"] == "1"
+
+
+@pytest.mark.parametrize("bucket", ["Photos_A", "a b", "AUTH_t:photos"])
+def test_buckets_that_s3_cannot_name_work(browser, bucket):
+    browser.post("/console/buckets/make", bucket=bucket)
+    put(browser, "a", b"text", bucket=quote(bucket))
+    page = browser.get(at("/object", bucket=bucket, name="a"))
+    assert "Save tags" not in page
+    stamp = re.search(r'name="stamp" value="([^"]*)"', page)[1]
+    browser.post(at("/object/metadata", bucket=bucket, name="a"), stamp=stamp, cache_control="no-cache")
+    assert get(browser, "a", bucket=quote(bucket)).headers["cache-control"] == "no-cache"
+    assert browser.send("POST", at("/upload/begin", bucket=bucket, name="b"), FORM, b"size=9") == {
+        "whole": True
+    }
+    assert "no begun uploads" in browser.get(at("/uploads", bucket=bucket))
+    browser.post(at("/share/key", bucket=bucket, name="a"))
+    page = browser.post(at("/share", bucket=bucket, name="a"), method="GET", life="hour", kind="tempurl")
+    assert 'value="s3"' not in page
+    address = urlsplit(unescape(re.search(r'id="address" readonly value="([^"]*)"', page)[1]))
+    answer = browser.world.send(Request("GET", address.path, {"host": HOST}, query=address.query))
+    assert answer.body == b"text"
 
 
 def test_versions_are_shown_restored_and_deleted(browser):
