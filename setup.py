@@ -90,6 +90,7 @@ setup(
         "swift.config": ["declared.json", "known.json"],
         "swift.container.sync": ["internal-client.conf"],
         "swift.operations.deploy": ["sample.toml"],
+        "swift.console": ["texts.toml", "static/*", "templates/*"],
     },
     entry_points={
         "paste.app_factory": [

@@ -19,6 +19,7 @@ from swift import green
 from swift.base.errors import ConfigError
 from swift.base.extras import install_command
 from swift.base.truth import is_true
+from swift.cluster.health import NodeHealth
 from swift.cluster.localreads import LocalEndpoint, LocalReads
 from swift.cluster.transport import Transport
 from swift.config.cluster import ClusterConfig, read_cluster_config
@@ -84,6 +85,8 @@ class Process:
     problems: list[str] = field(default_factory=list)
     #: Traces; None where they are not configured.
     tracing: Tracing | None = None
+    #: The health of the nodes, as a proxy knows it.
+    node_health: NodeHealth | None = None
     #: False where requests for other machines must not wait for a device of this one: its calls need threads.
     calls_disks_inline: bool = True
 
@@ -149,6 +152,11 @@ class Services:
     def info(self) -> InfoRegistry:
         """The facts of ``/info``; those of filters right of this one are there already."""
         return self._process.info
+
+    @property
+    def node_health(self) -> NodeHealth | None:
+        """The health of the nodes, as the proxy right of all filters knows it."""
+        return self._process.node_health
 
     @property
     def cluster(self) -> Cluster:

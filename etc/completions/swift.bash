@@ -13,7 +13,7 @@ _swift_words() { # command [subcommand [option]]
         swift-account-server::-) echo '-h --help --version -v --verbose -t --test-config' ;;
         swift-aio::-) echo '-h --help --version' ;;
         swift-aio:) echo 'start status stop clean' ;;
-        swift-aio:start:-) echo '-h --help --version --foreground --ip --user --key --from-environment --tempauth --port --base-port --cache-port --nodes --disks --replicas --ec --workers --xfs --packed' ;;
+        swift-aio:start:-) echo '-h --help --version --foreground --ip --user --key --from-environment --tempauth --public-console --port --base-port --cache-port --nodes --disks --replicas --ec --workers --xfs --packed' ;;
         swift-aio:status:-) echo '-h --help --version --format' ;;
         swift-aio:status:--format) echo 'text json' ;;
         swift-aio:stop:-) echo '-h --help --version' ;;

@@ -197,7 +197,12 @@ def _proxy_conf(plan: ClusterPlan) -> str:
     account = plan.user.partition(":")[0]
     # Requests without a signature reach public buckets of the user.
     own = {"s3api": f"anonymous_account = AUTH_{account}\n"}
-    filters = [name if plan.tempauth or name != "tempauth" else "swiftauth" for name in PIPELINE]
+    if plan.public_console:
+        own["console"] = "public = true\n"
+    if plan.tempauth:
+        filters = [name for name in PIPELINE if name != "console"]
+    else:
+        filters = ["swiftauth" if name == "tempauth" else name for name in PIPELINE]
     return (
         _defaults(plan, plan.ip, plan.proxy_port, plan.metrics_port("proxy"), plan.proxy_workers)
         + f"""

@@ -36,7 +36,15 @@ from swift.ring.device import address
 PLAN_FILE = "aio.json"
 PLAN_VERSION = 1
 #: Choices that plans of version 1 may lack.
-ADDED_CHOICES = ("disks", "storage_workers", "access_key", "secret_key", "has_test_users", "tempauth")
+ADDED_CHOICES = (
+    "disks",
+    "storage_workers",
+    "access_key",
+    "secret_key",
+    "has_test_users",
+    "tempauth",
+    "public_console",
+)
 #: The directory of the images behind the devices, with ``--xfs``.
 IMAGES = "images"
 PORT_MAX = 65535
@@ -100,6 +108,8 @@ class ClusterPlan:
     has_test_users: bool = True
     #: True if users are in the proxy's configuration, not in the cluster.
     tempauth: bool = True
+    #: True if the console is also served on an address that is not of the loopback interface.
+    public_console: bool = False
 
     @property
     def etc(self) -> Path:
@@ -177,6 +187,12 @@ class ClusterPlan:
     def url(self) -> str:
         """The proxy, by an address that other machines can use where it listens on all of them."""
         return f"http://{address(reachable_ip(self.ip), self.proxy_port)}"
+
+    @property
+    def console_url(self) -> str:
+        """The console's first page; empty if the cluster serves none."""
+        is_served = not self.tempauth and (self.public_console or self.ip == self.storage_ip)
+        return f"{self.url}/console" if is_served else ""
 
     @property
     def auth_url(self) -> str:

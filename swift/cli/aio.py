@@ -84,6 +84,12 @@ def make_parser() -> CommandLine:
         default=None,
         help="users are in the proxy's configuration, not in the cluster",
     )
+    add(
+        "--public-console",
+        action="store_true",
+        default=None,
+        help="serve the console on an --ip beyond the loopback interface too; browsers need TLS there",
+    )
     add("--port", type=_port, help="port of the proxy (8080)")
     add("--base-port", type=_port, help="first port of the storage servers (6200)")
     add("--cache-port", type=_port, help="port of the cache (11311)")
@@ -159,6 +165,7 @@ def plans_from_args(args: argparse.Namespace) -> tuple[ClusterPlan | None, Clust
         "xfs": args.xfs,
         "packed": args.packed,
         "tempauth": args.tempauth,
+        "public_console": args.public_console,
     }
     if args.from_environment and not choices["key"]:
         raise ConfigError("--from-environment needs a key of the user: set SWIFT_KEY")
@@ -172,6 +179,7 @@ def plans_from_args(args: argparse.Namespace) -> tuple[ClusterPlan | None, Clust
                 **choices,
                 "key": choices["key"] or secrets.token_hex(16),
                 "tempauth": bool(args.tempauth),
+                "public_console": bool(args.public_console),
             },
         )
         plan.check()
@@ -370,6 +378,7 @@ def _facts(plan: ClusterPlan) -> dict[str, str]:
         "s3": plan.url,
         "access_key": plan.access_key or plan.user,
         "secret_key": plan.secret_key or plan.key,
+        "console": plan.console_url,
     }
 
 
@@ -377,13 +386,14 @@ def _login_lines(plan: ClusterPlan) -> str:
     """Return the same for people."""
     # A container's output is its log: secrets that came from the environment are not repeated there.
     hidden = "" if plan.has_test_users else "(from the environment)"
+    console = f"  console   {plan.console_url}\n" if plan.console_url else ""
     return f"""  endpoint  {plan.storage_url}
   auth      {plan.auth_url}
   user      {plan.user}
   key       {hidden or plan.key}
   S3        {plan.url}   region us-east-1
             access key {plan.access_key or plan.user}   secret key {hidden or plan.secret_key or plan.key}
-  logs      {plan.logs}
+{console}  logs      {plan.logs}
 """
 
 

@@ -11,37 +11,18 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from swift import green
 from swift.base.errors import SwiftError
 from swift.compose import cluster_of
 from swift.config.commandline import CommandLine
-from swift.operations.health.copies import RingCopies, ring_copies
-from swift.operations.health.evaluate import (
-    ClusterSnapshot,
-    Health,
-    Problem,
-    RingHealth,
-    Severity,
-    absence_test,
-    count_ring_copies,
-    evaluate,
-    uses_mount_points,
-)
-from swift.operations.health.forecast import (
-    CRITICAL_DAYS,
-    WARNING_DAYS,
-    CapacityForecast,
-    UsageHistory,
-    UsageSample,
-    forecast,
-    zone_usage,
-)
+from swift.operations.health.evaluate import Health, Problem, Severity
+from swift.operations.health.forecast import CRITICAL_DAYS, WARNING_DAYS
 from swift.operations.health.identities import IdentityWatch
+from swift.operations.health.reader import CapacityTerms, HealthReader
 from swift.operations.health.screen import screen
-from swift.operations.health.snapshot import WatchedRing, load_rings, take_snapshot
-from swift.operations.recon.client import Host, ReconClient
+from swift.operations.recon.client import ReconClient
 from swift.runtime.service.services import SWIFT_DIR
 
 CLEAR = "\x1b[H\x1b[2J"
@@ -49,59 +30,16 @@ CLEAR = "\x1b[H\x1b[2J"
 
 def read_health(args: argparse.Namespace, identities: IdentityWatch) -> Health:
     """Return the health of the cluster now. Raises ``SwiftError`` and OSError."""
-    swift_dir, timeout_s = args.swift_dir, args.timeout
-    policies = cluster_of({"swift_dir": swift_dir}).policies
-    rings = load_rings(swift_dir, policies)
-    snapshot = take_snapshot(rings, ReconClient(timeout_s, agent="swift-health"), swift_dir)
-    snapshot.identities = identities.look()
-    check_mounts, now_s = uses_mount_points(snapshot), time.time()
-    states: list[RingHealth] = []
-    copies: list[RingCopies] = []
-    devices: dict[str, bool] = {}
-    for ring in rings:
-        is_away = absence_test(snapshot, ring.server_type, check_mounts=check_mounts)
-        states.append(count_ring_copies(ring.view, ring.name, ring.noun, is_away, needed=ring.needed))
-        copies.append(ring_copies(ring.view, ring.name, snapshot.copies_of(ring.server_type), is_away, now_s))
-        for device in ring.view.devices:
-            if device is not None:
-                name = f"{device.ip}/{device.device}"
-                devices[name] = devices.get(name, False) or is_away(
-                    Host(device.ip, device.port), device.device
-                )
-    names = {policy.ring_name: policy.name for policy in policies}
-    capacity = read_capacity(args, rings, names, snapshot, now_s)
-    return evaluate(states, devices, snapshot, now_s, copies=copies, capacity=capacity)
-
-
-def read_capacity(
-    args: argparse.Namespace,
-    rings: Sequence[WatchedRing],
-    policies: Mapping[str, str],
-    snapshot: ClusterSnapshot,
-    now_s: float,
-) -> CapacityForecast:
-    """Return the forecast by the history, to which the present usage is added; none without a history."""
-    limits = args.full_warning, args.full_critical
-    if not args.history:
-        return CapacityForecast((), *limits)
-    usage = {
-        (ring.name, zone): found
-        for ring in rings
-        if ring.server_type == "object"
-        for zone, found in zone_usage(ring.view.devices, snapshot.usage).items()
-    }
-    sample, error = UsageSample(now_s, usage), ""
-    try:
-        samples = UsageHistory(args.history).record(sample)
-    except (SwiftError, OSError) as failed:
-        samples, error = [sample], str(failed)
-    capacity = CapacityForecast(forecast(samples, policies), *limits, error)
+    policies = cluster_of({"swift_dir": args.swift_dir}).policies
+    terms = CapacityTerms(args.history, args.full_warning, args.full_critical)
+    client = ReconClient(args.timeout, agent="swift-health")
+    health = HealthReader(args.swift_dir, policies, client, terms, identities=identities).read().health
     if args.metrics:
         try:
-            capacity.export(args.metrics)
+            health.capacity.export(args.metrics)
         except OSError as failed:
             print(f"swift-health: cannot write {args.metrics}: {failed}", file=sys.stderr)
-    return capacity
+    return health
 
 
 def make_parser() -> CommandLine:

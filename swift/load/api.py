@@ -19,7 +19,6 @@ from swift.cluster.transport import (
 )
 from swift.http.headers import HeaderMap
 from swift.load.endpoint import LoadEndpoint
-from swift.load.sigv4 import sign_headers
 
 CONNECT_TIMEOUT_S = 10.0
 #: Seconds without data after which a request has failed.
@@ -220,7 +219,7 @@ class S3LoadApi(Api):
     def _headers(self, method: str, path: str, query: Mapping[str, str], sent: HeaderMap) -> HeaderMap:
         """See ``Api``: query and headers are signed as well."""
         more = {name: value for name, value in sent.items() if name.startswith("x-amz-")}
-        return dict(sign_headers(self._endpoint, method, path, query, more=more))
+        return self._endpoint.sign_headers(method, path, query, more=more)
 
     def make_container(self, container: str, policy: str) -> None:
         """See ``Api``; policies are the endpoint's own affair."""

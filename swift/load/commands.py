@@ -19,7 +19,6 @@ from swift.load.failures.command import clean, fail
 from swift.load.runs import LoadRun, LoadRunner, RunPlan
 from swift.load.savedruns import parse_saved_run, read_saved_run
 from swift.load.servers import LocalServers
-from swift.load.sigv4 import sign_headers
 from swift.load.summary import operation_rows, to_csv, to_json
 from swift.load.terminal import RunProgress, print_tables, show_differences
 from swift.load.workerpool import LoadWorkers, WorkerPool
@@ -130,7 +129,7 @@ def _endpoint(args: argparse.Namespace) -> LoadEndpoint:
         )
         url = f"{found.url.rstrip('/')}/"
         status, _headers, said = request_once(
-            url, "GET", sign_headers(found, "GET", f"{found.root}/", {}), cacert=args.cacert
+            url, "GET", found.sign_headers("GET", f"{found.root}/", {}), cacert=args.cacert
         )
         # A user who may not list all buckets may do so to their own.
         if any(code in said for code in _UNKNOWN_KEYS):

@@ -18,6 +18,7 @@ from swift.cluster.pool import ConnectionPool
 from swift.cluster.transport import TransportError
 from swift.telemetry.metrics import Registry
 from swift.wire import keystone
+from swift.wire.sigv4 import Signer
 
 TIMEOUT_S = 30.0
 #: A login is answered with less.
@@ -62,6 +63,20 @@ class LoadEndpoint:
     def port(self) -> int:
         """TCP port."""
         return urlsplit(self.url).port or (443 if self.is_tls else 80)
+
+    def sign_headers(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        now_s: float | None = None,
+        *,
+        more: Mapping[str, str] | None = None,
+    ) -> dict[str, str]:
+        """Return the headers of an S3 request, see ``Signer``."""
+        address = f"[{self.host}]" if ":" in self.host else self.host
+        signer = Signer(self.access_key, self.secret_key, self.region)
+        return signer.sign_headers(method, f"{address}:{self.port}", path, query, now_s, more=more)
 
     @property
     def root(self) -> str:

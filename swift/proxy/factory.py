@@ -73,6 +73,7 @@ def app_factory(global_conf: Conf, **local_conf: str) -> ProxyApp:
         telemetry=telemetry,
         policy_settings=_policy_settings(conf, texts),
     )
+    process_of(conf).node_health = context.health
     if local and not any(map(local.has_endpoint, _devices_of(rings))):
         telemetry.log.warning(
             "local_reads is without effect: no ring has a device at the address and port of "

@@ -39,6 +39,7 @@ LAYERS = {
     "operations": 7,
     "load": 8,
     "plan": 9,
+    "console": 10,
     "cli": 10,
     "entry": 10,
     "common": 10,

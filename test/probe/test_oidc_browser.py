@@ -1,25 +1,23 @@
 """A person logs in with Chromium: cookies, redirects and error pages as a real browser takes them."""
 
-import os
 import shutil
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from importlib.util import find_spec
 from urllib.parse import urlencode
 
 import pytest
 
 from swift.http.request import Request
 from swift.identity.oidc.login import LoginResult
+from test.support.chromium import needs_chromium, running_chromium
 from test.support.oidc import query_of
 from test.support.oidc_server import OidcServer, Site, default_keys, install_provider, needs_node
 from test.support.stub_servers import TlsServer, make_certificate
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = [
     pytest.mark.process,
     needs_node,
-    pytest.mark.skipif(not (find_spec("playwright") and CHROMIUM), reason="needs playwright and Chromium"),
+    needs_chromium,
     pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl(1) to make a certificate"),
 ]
 
@@ -97,13 +95,8 @@ def front(tmp_path, packages):
 
 @pytest.fixture
 def page():
-    from playwright.sync_api import sync_playwright
-
-    options = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=options)
+    with running_chromium() as browser:
         yield browser.new_context(ignore_https_errors=True).new_page()
-        browser.close()
 
 
 def log_in(page, front, name="ann"):

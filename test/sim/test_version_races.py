@@ -11,7 +11,7 @@ import pytest
 
 from test.support.races import VersionRace
 
-SEEDS = int(os.environ.get("SWIFT_SEEDS", "150"))
+SEEDS = int(os.environ.get("SWIFT_SEEDS", "80"))
 FIRST_SEED = int(os.environ.get("SWIFT_FIRST_SEED", "0"))
 SEEDS_AT_ONCE = 200
 

@@ -331,7 +331,7 @@ class Reapers:
             ring_ip="10.0.0.1",
             ring_port=node_port("account", number),
         )
-        chosen = AccountReaperSettings(**{"node_timeout": 5.0, **settings})
+        chosen = AccountReaperSettings(**{"node_timeout": 30.0, **settings})
         folder = self.root / f"recon{number}"
         folder.mkdir(exist_ok=True)
         recon = ReconFile(str(folder), "account", telemetry.log)
@@ -410,7 +410,7 @@ class Replicators:
             ring_port=node_port(kind, number),
         )
         ring = getattr(self.sim.context.rings, kind)
-        chosen = ReplicatorSettings(**{"node_timeout": 2.0, **settings})
+        chosen = ReplicatorSettings(**{"node_timeout": 30.0, **settings})
         return DatabaseReplicator(context, ring, KINDS[kind], chosen, selection=selection or Selection())
 
     def run(self, kind, *numbers, selection=None, **settings):

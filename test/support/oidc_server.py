@@ -19,12 +19,13 @@ from swift.http.request import Request
 from swift.identity.oidc.login import PeopleLogin
 from swift.identity.oidc.provider import Provider
 from swift.identity.oidc.verifier import TokenVerifiers
+from test.support.chromium import install_packages
 from test.support.oidc import private_key
 from test.support.processes import free_ports
 
 SCRIPT = Path(__file__).parent / "oidc_provider.mjs"
 PACKAGE = "oidc-provider@9"
-INSTALL_S, START_S = 120, 60
+START_S = 60
 #: The URL of a cluster that no test sends requests to.
 PUBLIC = "https://swift.example"
 needs_node = pytest.mark.skipif(
@@ -34,23 +35,7 @@ needs_node = pytest.mark.skipif(
 
 def install_provider(folder):
     """Install the package into a folder; skip where the registry cannot be reached."""
-    command = [
-        "npm",
-        "install",
-        "--silent",
-        "--no-fund",
-        "--no-audit",
-        "--ignore-scripts",
-        "--prefix",
-        folder,
-        PACKAGE,
-    ]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_S, check=False)
-    except subprocess.TimeoutExpired:
-        pytest.skip(f"npm did not install {PACKAGE} within {INSTALL_S} s")
-    if done.returncode:
-        pytest.skip(f"npm cannot install {PACKAGE} here: {done.stderr.strip()[-200:]}")
+    install_packages(folder, PACKAGE)
 
 
 class OidcServer:

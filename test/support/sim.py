@@ -420,7 +420,7 @@ class MemoryTransport:
 
     def request_of(self, port, method, path, headers=None, body=b""):
         """Send a request to the server of a port."""
-        timeouts = NodeTimeouts(1.0, 5.0)
+        timeouts = NodeTimeouts(1.0, 30.0)
         return self.request(
             NodeRequest(NodeAddress("10.0.0.1", port), method, path, headers or {}, body, timeouts)
         )
@@ -499,7 +499,7 @@ class SimCluster:
         self._number_of = itertools.count(1)
         for n in range(1, NODES + 1):
             self._add_node(n)
-        options = {"account_autocreate": True, "node_timeout": 2.0, **options}
+        options = {"account_autocreate": True, "node_timeout": 10.0, **options}
         self.reads = LocalReads(
             self.transport, [self._endpoint(node_port("object", n)) for n in local], Registry(), wait_s=0.2
         )

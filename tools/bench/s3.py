@@ -22,7 +22,6 @@ from pathlib import Path
 
 from swift.base.errors import ConfigError
 from swift.load.endpoint import LoadEndpoint
-from swift.load.sigv4 import sign_headers
 from tools.bench.compare import ACCOUNT, say
 from tools.bench.contestants import Contestant, make_contestants
 from tools.bench.options import parser
@@ -54,7 +53,7 @@ def ask(
     """Send a signed request; return body and headers; raises ``ConfigError`` when it fails."""
     asked = "&".join(f"{name}={value}" if value else name for name, value in (query or {}).items())
     sent = {
-        **sign_headers(endpoint_of(contestant), method, path, query or {}, more=headers),
+        **endpoint_of(contestant).sign_headers(method, path, query or {}, more=headers),
         **(headers or {}),
     }
     connection = http.client.HTTPConnection(contestant.host, timeout=600)
@@ -73,7 +72,7 @@ def per_cpu_second(contestant: Contestant, seconds: float, method: str, path: st
     """Return the requests per CPU second of all servers."""
     where, mark, query = path.partition("?")
     words = dict(pair.split("=") for pair in query.split("&")) if mark else {}
-    headers = sign_headers(endpoint_of(contestant), method, where, words)
+    headers = endpoint_of(contestant).sign_headers(method, where, words)
     headers.pop("host")
     load = Load(method, path, CLIENTS, seconds, size, "fixed", 1, tuple(headers.items()))
     return _requests_per_cpu_second(contestant, load)

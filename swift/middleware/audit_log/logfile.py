@@ -130,15 +130,10 @@ class AuditFile:
             now_ns += 1
 
     def _remove_oldest(self) -> None:
-        directory, name = os.path.split(self._path)
-        rotated = sorted(
-            each
-            for each in os.listdir(directory or ".")
-            if each.startswith(f"{name}-") and _STAMP.fullmatch(each[len(name) + 1 :])
-        )
+        rotated = rotated_files(self._path)
         for each in rotated[: max(0, len(rotated) - self._backups)]:
             with contextlib.suppress(OSError):
-                os.unlink(os.path.join(directory, each))
+                os.unlink(each)
 
     def close(self) -> None:
         """Close the file; the next line opens it again."""
@@ -148,6 +143,16 @@ class AuditFile:
 
     def __repr__(self) -> str:
         return f"AuditFile({self._path!r}, {self._max_bytes}, {self._backups})"
+
+
+def rotated_files(path: str) -> list[str]:
+    """Return the rotated files of a log, oldest first. Raises OSError."""
+    directory, name = os.path.split(path)
+    return [
+        os.path.join(directory, each)
+        for each in sorted(os.listdir(directory or "."))
+        if each.startswith(f"{name}-") and _STAMP.fullmatch(each[len(name) + 1 :])
+    ]
 
 
 #: Writes lines; returns how many it wrote and why not all.

@@ -72,6 +72,7 @@ RECON_FILE_CHECKS: dict[tuple[str, str | None], tuple[str, tuple[str, ...]]] = {
         for kind in ("account", "container")
     },
     ("auditor", "object"): ("object", ("object_auditor_stats_ALL", "object_auditor_stats_ZBF")),
+    ("scrub", "object"): ("object", ("object_auditor_scrub",)),
     ("compactor", "object"): (
         "object",
         (

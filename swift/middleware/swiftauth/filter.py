@@ -442,6 +442,19 @@ class Swiftauth(GroupAuthorization):
         self._service.revoke(holder.ticket)
         return Response(204)
 
+    def _describe_caller(self, _request: Request, holder: _Holder) -> Response:
+        """Tell the sender of a token, as JSON, whose it is and when it ends."""
+        caller = holder.caller
+        members = {
+            "name": caller.name,
+            "tenant": caller.tenant,
+            "account": caller.account,
+            "operator": caller.is_operator,
+            "owner": caller.rights.verdict_in(caller.account) is PolicyVerdict.ALLOW,
+            "ends": holder.ticket.ends,
+        }
+        return _json_response(200, members)
+
     def _give_session_keys(self, request: Request, holder: _Holder) -> Response:
         """Return the temporary S3 keys of a token, as members of a JSON object."""
         try:
@@ -487,6 +500,7 @@ class _Holder(NamedTuple):
 
 #: Path below ``/auth/`` → its method, and the function that serves the holder of a token.
 _SERVED_WITH_TOKEN: dict[str, tuple[str, Callable[[Swiftauth, Request, _Holder], Response]]] = {
+    "caller": ("GET", Swiftauth._describe_caller),
     "identity": ("POST", Swiftauth._serve_operation),
     "session-keys": ("POST", Swiftauth._give_session_keys),
     "token": ("DELETE", Swiftauth._revoke_token),

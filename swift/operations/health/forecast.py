@@ -119,6 +119,8 @@ class CapacityForecast:
     critical_days: float = CRITICAL_DAYS
     #: The reason why the history could not be kept.
     error: str = ""
+    #: By time; the last one is the present.
+    samples: Sequence[UsageSample] = ()
 
     def export(self, path: str) -> None:
         """Write the metrics file for the textfile collector of the node exporter; raises OSError."""

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from hashlib import md5
+from functools import cached_property
 from typing import TypeGuard
 
 from swift.operations.health.copies import parse_host_copies
 from swift.operations.health.evaluate import ClusterSnapshot, DeviceErrors, PackedSpaceReport
 from swift.operations.recon.client import Host, ReconClient, ReconReply, unique_hosts
-from swift.platform.regularfiles import read_through_links
 from swift.policy.policy import Policies
+from swift.ring.device import Device
 from swift.ring.ringfile import load_table
 from swift.ring.view import RingView
 from swift.runtime.copystate import PROGRESS, STATE
@@ -30,25 +31,56 @@ class WatchedRing:
 
     def __init__(self, swift_dir: str, name: str, noun: str, needed: int = 1):
         self.name, self.noun, self.needed = name, noun, needed
-        self.view = RingView(load_table(f"{swift_dir}/{name}.ring.gz", thorough=False))
+        path = f"{swift_dir}/{name}.ring.gz"
+        self.version = file_version(path)
+        self.view = RingView(load_table(path, thorough=False))
 
     @property
     def server_type(self) -> str:
         """Type of the servers in the ring."""
         return self.name.partition("-")[0]
 
+    @property
+    def devices(self) -> list[Device]:
+        """The devices, without the holes."""
+        return [device for device in self.view.devices if device is not None]
 
-def load_rings(swift_dir: str, policies: Policies) -> list[WatchedRing]:
-    """Return the rings that are there. Raises ``RingError`` and OSError."""
-    found = [WatchedRing(swift_dir, kind, kind) for kind in ("account", "container")]
+    @cached_property
+    def assigned(self) -> Counter[int]:
+        """Device id → partition-replicas that the ring assigns to it."""
+        return sum(map(Counter, self.view.rows), Counter())
+
+    def __repr__(self) -> str:
+        return f"WatchedRing({self.name!r})"
+
+
+def file_version(path: str) -> tuple[int, int, int]:
+    """Return what changes when a file is replaced. Raises OSError."""
+    stat = os.stat(path)
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns
+
+
+def load_rings(swift_dir: str, policies: Policies, known: Sequence[WatchedRing] = ()) -> list[WatchedRing]:
+    """Return the rings that are there; ``known`` ones whose files are the same are not loaded again.
+
+    Raises ``RingError`` and OSError.
+    """
+    wanted = [(kind, kind, 1) for kind in ("account", "container")]
     for policy in policies:
         if os.path.exists(f"{swift_dir}/{policy.ring_name}.ring.gz"):
             needed = policy.ec.data if policy.ec else 1
-            found.append(WatchedRing(swift_dir, policy.ring_name, f"object ({policy.name})", needed))
+            wanted.append((policy.ring_name, f"object ({policy.name})", needed))
+    loaded = {ring.name: ring for ring in known}
+    found = []
+    for name, noun, needed in wanted:
+        ring = loaded.get(name)
+        if ring is None or ring.version != file_version(f"{swift_dir}/{name}.ring.gz"):
+            ring = WatchedRing(swift_dir, name, noun, needed)
+        found.append(ring)
     return found
 
 
-def take_snapshot(rings: Sequence[WatchedRing], client: ReconClient, swift_dir: str) -> ClusterSnapshot:
+def take_snapshot(rings: Sequence[WatchedRing], client: ReconClient) -> ClusterSnapshot:
     """Ask all servers."""
     snapshot = ClusterSnapshot()
     for kind in ("account", "container", "object"):
@@ -60,7 +92,7 @@ def take_snapshot(rings: Sequence[WatchedRing], client: ReconClient, swift_dir: 
         for reply in client.recon(hosts, "time"):
             if reply.error:
                 snapshot.unresponsive[kind].append(reply.host)
-            elif _is_number(reply.content):
+            elif is_number(reply.content):
                 snapshot.clocks[reply.host] = _clock_offset(reply.content, begin_s, time.time())
         alive = [host for host in hosts if host not in snapshot.unresponsive[kind]]
         _record_devices(client, alive, snapshot)
@@ -74,7 +106,7 @@ def take_snapshot(rings: Sequence[WatchedRing], client: ReconClient, swift_dir: 
             _record_objects(client, alive, snapshot)
         for reply, said in _mappings(client.recon(alive, f"deviceerrors/{kind}")):
             snapshot.device_errors[reply.host] = _device_errors(said.get(KEY))
-        _record_rings(client, alive, snapshot, rings, swift_dir)
+        _record_rings(client, alive, snapshot, rings)
     return snapshot
 
 
@@ -82,7 +114,7 @@ def _device_errors(said: object) -> dict[str, DeviceErrors]:
     """Parse the device errors of a recon page; drop unusable values."""
     found = {}
     for device, facts in said.items() if isinstance(said, dict) else ():
-        if isinstance(facts, dict) and _is_number(facts.get("last")) and _is_number(facts.get("errors")):
+        if isinstance(facts, dict) and is_number(facts.get("last")) and is_number(facts.get("errors")):
             count, last_s = int(facts["errors"]), float(facts["last"])
             found[str(device)] = DeviceErrors(count, last_s, str(facts.get("error", ""))[:20])
     return found
@@ -139,7 +171,7 @@ def _mappings(replies: Sequence[ReconReply]) -> Iterator[tuple[ReconReply, Mappi
     return ((reply, reply.content) for reply in replies if isinstance(reply.content, dict))
 
 
-def _is_number(value: object) -> TypeGuard[float]:
+def is_number(value: object) -> TypeGuard[float]:
     """Return True if it can be reckoned with: neither infinite nor beyond what a float holds."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
@@ -147,32 +179,25 @@ def _is_number(value: object) -> TypeGuard[float]:
 
 
 def _numbers_of(said: Mapping[str, object]) -> dict[str, object]:
-    return {name: value for name, value in said.items() if _is_number(value)}
+    return {name: value for name, value in said.items() if is_number(value)}
 
 
 def _is_usage(entry: object) -> bool:
     """Return True if it has the usage of a mounted device."""
     if not isinstance(entry, dict) or not isinstance(entry.get("device"), str):
         return False
-    return entry.get("mounted") is True and _is_number(entry.get("size")) and _is_number(entry.get("used"))
+    return entry.get("mounted") is True and is_number(entry.get("size")) and is_number(entry.get("used"))
 
 
 def _count(content: object, key: str) -> int:
     value = content.get(key) if isinstance(content, dict) else None
-    return int(value) if _is_number(value) else 0
+    return int(value) if is_number(value) else 0
 
 
 def _record_rings(
-    client: ReconClient,
-    hosts: Sequence[Host],
-    snapshot: ClusterSnapshot,
-    rings: Sequence[WatchedRing],
-    swift_dir: str,
+    client: ReconClient, hosts: Sequence[Host], snapshot: ClusterSnapshot, rings: Sequence[WatchedRing]
 ) -> None:
-    own = {}
-    for ring in rings:
-        name = f"{ring.name}.ring.gz"
-        own[name] = md5(read_through_links(f"{swift_dir}/{name}"), usedforsecurity=False).hexdigest()
+    own = {f"{ring.name}.ring.gz": ring.view.digest for ring in rings}
     for reply, said in _mappings(client.recon(hosts, "ringmd5")):
         theirs = {os.path.basename(path): digest for path, digest in said.items()}
         wrong = [name for name, digest in own.items() if theirs.get(name, digest) != digest]

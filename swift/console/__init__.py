@@ -1,0 +1,1 @@
+"""The console: pages for users and operators, by the public APIs with the caller's own rights."""

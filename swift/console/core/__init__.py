@@ -1,0 +1,1 @@
+"""Sessions, the APIs, templates and routes, which all pages use."""

@@ -1,0 +1,134 @@
+"""Cookies, forms, paths and headers of the console's pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import parse_qsl, quote, urlsplit
+
+from swift.http.body import BodyError, read_up_to
+from swift.http.headers import HeaderMap
+from swift.http.request import Request
+
+ROOT = "/console"
+FORM_TYPE = "application/x-www-form-urlencoded"
+FORM_BYTES_MAX = 2 << 20
+_FIELDS_MAX = 4000
+#: Pages may load and send nothing but what is the console's own, and no other site may frame them.
+CONTENT_POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self'",
+        "media-src 'self'",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "frame-src 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+SAFE_HEADERS: Mapping[str, str] = {
+    "content-security-policy": CONTENT_POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+    "vary": "Cookie, HX-Request",
+}
+
+
+def read_cookie(request: Request, name: str) -> str | None:
+    """Return the value of a cookie; None if it is not there exactly once."""
+    pairs = (part.strip().partition("=") for part in request.headers.get("cookie", "").split(";"))
+    values = [value for each, _, value in pairs if each == name]
+    return values[0] if len(values) == 1 else None
+
+
+class BadForm(Exception):
+    """A form or query that cannot be read; the text is a sentence."""
+
+
+class Fields:
+    """The fields of a query or a form: text by name, often given once."""
+
+    def __init__(self, pairs: list[tuple[str, str]]):
+        self._pairs = pairs
+
+    @classmethod
+    def of_query(cls, text: str) -> Fields:
+        """Parse a query or a form; raises ``BadForm``."""
+        try:
+            return cls(parse_qsl(text, keep_blank_values=True, max_num_fields=_FIELDS_MAX, errors="strict"))
+        except ValueError:
+            raise BadForm("the form or the address is not UTF-8, or has too many fields")
+
+    def __contains__(self, name: str) -> bool:
+        return any(each == name for each, _ in self._pairs)
+
+    def text(self, name: str, default: str = "") -> str:
+        """Return the first value of a field."""
+        return next((value for each, value in self._pairs if each == name), default)
+
+    def number(self, name: str, default: int, low: int, high: int) -> int:
+        """Return a whole number within bounds; raises ``BadForm``."""
+        text = self.text(name).strip() or str(default)
+        if not text.isascii() or not text.isdigit() or len(text) > 18 or not low <= int(text) <= high:
+            raise BadForm(f"{name} must be a whole number from {low} to {high}")
+        return int(text)
+
+    def all(self, name: str) -> list[str]:
+        """Return all values of a field."""
+        return [value for each, value in self._pairs if each == name]
+
+
+def read_form(request: Request) -> Fields:
+    """Return the fields of a posted form; raises ``BadForm``."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM_TYPE:
+        raise BadForm(f"the content type must be {FORM_TYPE}")
+    try:
+        data = read_up_to(request.body, FORM_BYTES_MAX + 1)
+    except BodyError:
+        raise BadForm("the form did not arrive whole")
+    if len(data) > FORM_BYTES_MAX:
+        raise BadForm(f"the form has more than {FORM_BYTES_MAX} bytes")
+    try:
+        return Fields.of_query(data.decode("ascii"))
+    except UnicodeDecodeError:
+        raise BadForm("the form is not quoted")
+
+
+def is_own_origin(request: Request) -> bool:
+    """Return False for a request that a page of another site sent."""
+    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        return False
+    origin = request.headers.get("origin")
+    return origin is None or urlsplit(origin).netloc == request.headers.get("host", "")
+
+
+def link(path: str, /, **query: object) -> str:
+    """Return the address of a page of the console; fields that are None or empty are left out."""
+    asked = "&".join(
+        f"{name}={quote(str(value), safe='')}" for name, value in query.items() if value not in (None, "")
+    )
+    return f"{ROOT}{path}?{asked}" if asked else f"{ROOT}{path}"
+
+
+def checked_return(path: str) -> str:
+    """Return a path of the console to which a log-in may lead; the first page for any other text."""
+    is_own = path == ROOT or path.startswith((f"{ROOT}/", f"{ROOT}?"))
+    if not is_own or not path.isascii() or not path.isprintable() or "\\" in path or len(path) > 8000:
+        return ROOT
+    return path
+
+
+def is_fragment_request(request: Request) -> bool:
+    """Return True if htmx asks for a part of a page."""
+    return request.headers.get("hx-request") == "true" and "hx-history-restore-request" not in request.headers
+
+
+def no_secret_headers() -> HeaderMap:
+    """Return the headers of all pages."""
+    return dict(SAFE_HEADERS)

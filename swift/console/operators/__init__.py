@@ -1,0 +1,1 @@
+"""Pages for operators: health, devices, rings, accounts."""

@@ -1,0 +1,1 @@
+"""Pages for users: log-in, buckets, objects, keys, usage."""
