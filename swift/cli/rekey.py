@@ -55,13 +55,9 @@ def make_parser() -> CommandLine:
     run = commands.add_parser("run", help="give the objects of a root secret the active one")
     verify = commands.add_parser("verify", help="look for a root secret in all copies of all objects")
     new = commands.add_parser("new-secret", help="make a wrapped root secret for vault_keymaster")
+    _add_conf(new, "configuration with the section of vault_keymaster")
     for each in (status, run, verify):
-        each.add_argument(
-            "--conf",
-            default=f"{SWIFT_DIR}/proxy-server.conf",
-            metavar="FILE",
-            help="configuration of a proxy, whose keymaster and storage are used (%(default)s)",
-        )
+        _add_conf(each, "configuration of a proxy, whose keymaster and storage are used")
         each.add_argument(
             "--account",
             action="append",
@@ -91,17 +87,16 @@ def make_parser() -> CommandLine:
     )
     run.add_argument("--state", default=STATE, metavar="FILE", help="keeps how far the run is (%(default)s)")
     new.add_argument(
-        "--conf",
-        default=f"{SWIFT_DIR}/proxy-server.conf",
-        metavar="FILE",
-        help="configuration with the section of vault_keymaster (%(default)s)",
-    )
-    new.add_argument(
         "--id",
         default=time.strftime("%Y%m%d", time.gmtime()),
         help="id of the secret, unused so far (today's date)",
     )
     return parser
+
+
+def _add_conf(parser: argparse.ArgumentParser, text: str) -> None:
+    default = f"{SWIFT_DIR}/proxy-server.conf"
+    parser.add_argument("--conf", default=default, metavar="FILE", help=f"{text} (%(default)s)")
 
 
 @reports_errors(AGENT)

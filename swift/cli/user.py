@@ -10,7 +10,7 @@ import argparse
 import getpass
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 
 from swift.base.documents import JsonObject
 from swift.base.errors import ConfigError, SwiftError
@@ -20,6 +20,7 @@ from swift.identity.operations import Forbidden
 from swift.middleware.swiftauth.local import KEY_FILE, LocalIdentities
 from swift.operations.identities import Identities, RemoteIdentities
 from swift.operations.identitycommands import (
+    Run,
     add_user,
     check_records,
     disable,
@@ -73,10 +74,6 @@ _EPILOG = """examples:
   swift-user policy check photos:alice s3:PutObject album/2026/1.jpg
   swift-user --url https://swift.example/auth/v1.0 --as admin:admin list photos"""
 
-#: Carries out a command; returns its result and the lines that show it.
-Run = Callable[[Identities, argparse.Namespace], tuple[JsonObject, Iterable[str]]]
-
-
 # --- the command line ---------------------------------------------------------------------------------
 
 
@@ -107,7 +104,7 @@ _METAVARS = {
     "group": "TENANT:GROUP",
     "role": "TENANT:ROLE",
     "policy": "TENANT:POLICY",
-    "key": "ACCESS_KEY",
+    "access_key": "ACCESS_KEY",
 }
 
 
@@ -214,13 +211,13 @@ def _add_keys(commands: _Commands) -> None:
         "disable",
         key_disable,
         "refuse an access key until it is enabled",
-        "key",
+        "access_key",
         example="key disable AKIA…",
     )
     commands.add(
-        "enable", key_enable, "let a disabled access key in again", "key", example="key enable AKIA…"
+        "enable", key_enable, "let a disabled access key in again", "access_key", example="key enable AKIA…"
     )
-    commands.add("revoke", key_revoke, "delete an access key", "key", example="key revoke AKIA…")
+    commands.add("revoke", key_revoke, "delete an access key", "access_key", example="key revoke AKIA…")
 
 
 def _add_groups(commands: _Commands) -> None:
@@ -337,8 +334,10 @@ def _add_providers(commands: _Commands) -> None:
     )
     put.add_argument("--secret", action="store_true", help="read the client's secret from standard input")
     commands.add("list", provider_list, "list the providers", example="provider list")
-    commands.add("show", provider_show, "show a provider", "name", example="provider show keycloak")
-    commands.add("remove", provider_remove, "remove a provider", "name", example="provider remove keycloak")
+    commands.add("show", provider_show, "show a provider", "provider", example="provider show keycloak")
+    commands.add(
+        "remove", provider_remove, "remove a provider", "provider", example="provider remove keycloak"
+    )
 
 
 # --- running ------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import re
 import secrets
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from swift.base.documents import JsonObject
 from swift.base.errors import ConfigError
@@ -22,6 +22,61 @@ from swift.platform.regularfiles import read_through_links
 _DURATION = re.compile(r"(\d{1,6})([smhdw])", re.ASCII)
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _FILE_BYTES_MAX = 1 << 20
+
+#: Carries out a command; returns its result and the lines that show it.
+Run = Callable[[Identities, argparse.Namespace], tuple[JsonObject, Iterable[str]]]
+
+# --- alike in all kinds -------------------------------------------------------------------------------
+
+
+def change(operation: str, param: str, line: str, **more: object) -> Run:
+    """Return the command that calls an operation for the name in an argument; ``line`` has ``{}`` for it."""
+
+    def run(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+        name = getattr(args, param)
+        return identities.call(operation, **{param: name}, **more), [line.format(name)]
+
+    return run
+
+
+def show(operation: str, param: str) -> Run:
+    """Return the command that shows what an argument names."""
+
+    def run(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+        found = identities.call(operation, **{param: getattr(args, param)})
+        return found, _fields(found)
+
+    return run
+
+
+def list_all(operation: str, kind: str) -> Run:
+    """Return the command that lists all names of a kind in a tenant."""
+
+    def run(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
+        names = _pages(identities, operation, kind, args.tenant)
+        return {"tenant": args.tenant, kind: names}, names
+
+    return run
+
+
+disable = change("UpdateUser", "user", "{} disabled", disabled=True)
+enable = change("UpdateUser", "user", "{} enabled", disabled=False)
+remove = change("DeleteUser", "user", "{} removed")
+logout = change("RevokeSessions", "user", "tokens and sessions of {} ended")
+show_user = show("GetUser", "user")
+key_disable = change("UpdateAccessKey", "access_key", "{} disabled", disabled=True)
+key_enable = change("UpdateAccessKey", "access_key", "{} enabled", disabled=False)
+key_revoke = change("DeleteAccessKey", "access_key", "{} revoked")
+group_list = list_all("ListGroups", "groups")
+group_show = show("GetGroup", "group")
+group_remove = change("DeleteGroup", "group", "{} removed")
+role_list = list_all("ListRoles", "roles")
+role_show = show("GetRole", "role")
+role_remove = change("DeleteRole", "role", "{} removed")
+role_logout = change("RevokeSessions", "role", "sessions of {} ended")
+policy_remove = change("DeletePolicy", "policy", "{} removed")
+provider_show = show("GetProvider", "provider")
+provider_remove = change("DeleteProvider", "provider", "provider {} removed")
 
 # --- users --------------------------------------------------------------------------------------------
 
@@ -105,12 +160,6 @@ def list_names(identities: Identities, args: argparse.Namespace) -> tuple[JsonOb
     return {"tenant": args.tenant, "users": names}, names
 
 
-def show_user(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
-    """Carry out ``swift-user show``."""
-    found = identities.call("GetUser", user=args.user)
-    return found, _fields(found)
-
-
 def _fields(found: JsonObject) -> Iterable[str]:
     """Yield a line for each field, documents below it."""
     for name, value in found.items():
@@ -127,26 +176,6 @@ def _fields(found: JsonObject) -> Iterable[str]:
 
 def _time_text(seconds: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(seconds)) if seconds else "never"
-
-
-def disable(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
-    """Carry out ``swift-user disable``."""
-    return identities.call("UpdateUser", user=args.user, disabled=True), [f"{args.user} disabled"]
-
-
-def enable(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
-    """Carry out ``swift-user enable``."""
-    return identities.call("UpdateUser", user=args.user, disabled=False), [f"{args.user} enabled"]
-
-
-def remove(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
-    """Carry out ``swift-user remove``."""
-    return identities.call("DeleteUser", user=args.user), [f"{args.user} removed"]
-
-
-def logout(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
-    """Carry out ``swift-user logout``."""
-    return identities.call("RevokeSessions", user=args.user), [f"tokens and sessions of {args.user} ended"]
 
 
 def import_users(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
@@ -221,7 +250,7 @@ def key_list(identities: Identities, args: argparse.Namespace) -> tuple[JsonObje
 def _key_line(key: JsonObject) -> str:
     limits = [
         *(["disabled"] * key["disabled"] + ["read-only"] * key["read_only"]),
-        *([f"{key['container']}/{key['prefix']}".rstrip("/")] if key["container"] else []),
+        *(filter(None, [f"{key['container']}/{key['prefix']}" if key["prefix"] else key["container"]])),
         *key["networks"],
     ]
     if key["damaged"]:
@@ -233,21 +262,6 @@ def _key_line(key: JsonObject) -> str:
     return "  ".join(filter(None, (key["access_key"], ends, used, ", ".join(limits), key["note"])))
 
 
-def key_disable(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
-    """Carry out ``swift-user key disable``."""
-    return identities.call("UpdateAccessKey", access_key=args.key, disabled=True), [f"{args.key} disabled"]
-
-
-def key_enable(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
-    """Carry out ``swift-user key enable``."""
-    return identities.call("UpdateAccessKey", access_key=args.key, disabled=False), [f"{args.key} enabled"]
-
-
-def key_revoke(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
-    """Carry out ``swift-user key revoke``."""
-    return identities.call("DeleteAccessKey", access_key=args.key), [f"{args.key} revoked"]
-
-
 # --- groups -------------------------------------------------------------------------------------------
 
 
@@ -255,23 +269,6 @@ def group_add(identities: Identities, args: argparse.Namespace) -> tuple[JsonObj
     """Carry out ``swift-user group add``."""
     found = identities.call("CreateGroup", group=args.group, plain=args.plain or None, note=args.note)
     return found, [f"{args.group} created"]
-
-
-def group_list(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
-    """Carry out ``swift-user group list``."""
-    names = _pages(identities, "ListGroups", "groups", args.tenant)
-    return {"tenant": args.tenant, "groups": names}, names
-
-
-def group_show(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
-    """Carry out ``swift-user group show``."""
-    found = identities.call("GetGroup", group=args.group)
-    return found, _fields(found)
-
-
-def group_remove(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
-    """Carry out ``swift-user group remove``."""
-    return identities.call("DeleteGroup", group=args.group), [f"{args.group} removed"]
 
 
 def group_join(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
@@ -321,18 +318,6 @@ def role_add(identities: Identities, args: argparse.Namespace) -> tuple[JsonObje
     return found, [f"{found['arn']} created"]
 
 
-def role_list(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
-    """Carry out ``swift-user role list``."""
-    names = _pages(identities, "ListRoles", "roles", args.tenant)
-    return {"tenant": args.tenant, "roles": names}, names
-
-
-def role_show(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
-    """Carry out ``swift-user role show``."""
-    found = identities.call("GetRole", role=args.role)
-    return found, _fields(found)
-
-
 def role_set(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
     """Carry out ``swift-user role set``."""
     if args.enable and args.disable:
@@ -345,16 +330,6 @@ def role_set(identities: Identities, args: argparse.Namespace) -> tuple[JsonObje
         disabled=args.disable if args.enable or args.disable else None,
     )
     return found, [f"{args.role} changed"]
-
-
-def role_remove(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
-    """Carry out ``swift-user role remove``."""
-    return identities.call("DeleteRole", role=args.role), [f"{args.role} removed"]
-
-
-def role_logout(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
-    """Carry out ``swift-user role logout``."""
-    return identities.call("RevokeSessions", role=args.role), [f"sessions of {args.role} ended"]
 
 
 # --- policies -----------------------------------------------------------------------------------------
@@ -385,11 +360,6 @@ def policy_show(identities: Identities, args: argparse.Namespace) -> tuple[JsonO
     """Carry out ``swift-user policy show``."""
     found = identities.call("GetPolicy", policy=args.policy)
     return found, [json.dumps(json.loads(found["document"]), indent=2)]
-
-
-def policy_remove(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
-    """Carry out ``swift-user policy remove``."""
-    return identities.call("DeletePolicy", policy=args.policy), [f"{args.policy} removed"]
 
 
 def _holder(args: argparse.Namespace) -> dict[str, str]:
@@ -438,14 +408,3 @@ def provider_list(identities: Identities, _args: argparse.Namespace) -> tuple[Js
     """Carry out ``swift-user provider list``."""
     found = identities.call("ListProviders")
     return found, found["providers"]
-
-
-def provider_show(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
-    """Carry out ``swift-user provider show``."""
-    found = identities.call("GetProvider", provider=args.name)
-    return found, _fields(found)
-
-
-def provider_remove(identities: Identities, args: argparse.Namespace) -> tuple[JsonObject, Iterable[str]]:
-    """Carry out ``swift-user provider remove``."""
-    return identities.call("DeleteProvider", provider=args.name), [f"provider {args.name} removed"]

@@ -460,21 +460,17 @@ class RequiredPermission(NamedTuple):
     permission: str
 
 
-_BUCKET_READ, _BUCKET_WRITE = (
-    RequiredPermission(PathLevel.BUCKET, "READ"),
-    RequiredPermission(PathLevel.BUCKET, "WRITE"),
-)
-_OBJECT_READ, _BUCKET_OWNERSHIP = (
-    RequiredPermission(PathLevel.OBJECT, "READ"),
-    RequiredPermission(PathLevel.BUCKET, BUCKET_OWNER),
-)
+_BUCKET_READ = RequiredPermission(PathLevel.BUCKET, "READ")
+_BUCKET_WRITE = RequiredPermission(PathLevel.BUCKET, "WRITE")
+_BUCKET_OWNERSHIP = RequiredPermission(PathLevel.BUCKET, BUCKET_OWNER)
+_OBJECT_READ = RequiredPermission(PathLevel.OBJECT, "READ")
 #: Operation → required permission. All other operations on a bucket or key require its owner.
 REQUIRED_PERMISSIONS: dict[str, RequiredPermission | None] = {
     # Swift authorizes creating and listing containers.
     "ListBuckets": None,
     "CreateBucket": None,
     **dict.fromkeys(("HeadBucket", "ListObjects", "ListObjectsV2", "ListObjectVersions"), _BUCKET_READ),
-    **dict.fromkeys(("ListMultipartUploads",), _BUCKET_READ),
+    "ListMultipartUploads": _BUCKET_READ,
     **dict.fromkeys(("PutObject", "CopyObject", "DeleteObject", "DeleteObjects"), _BUCKET_WRITE),
     "PostObject": _BUCKET_WRITE,
     **dict.fromkeys(("CreateMultipartUpload", "UploadPart", "UploadPartCopy"), _BUCKET_WRITE),
