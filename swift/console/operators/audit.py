@@ -41,6 +41,7 @@ def show_audit(visit: Visit) -> Response:
     rows = [
         {
             **{name: str(line.get(name, "")) for name in _COLUMNS},
+            "time": str(line.get("time", ""))[:19].replace("T", " "),
             "path": path_of(line),
             "more": ", ".join(f"{name} {value}" for name, value in line.items() if name not in _IN_COLUMNS),
         }

@@ -101,6 +101,15 @@ def test_there_is_a_ring_of_each_policy_that_has_one(etc):
     assert [ring.server_type for ring in load_rings(str(etc), policies)] == ["account", "container", "object"]
 
 
+def test_a_ring_is_loaded_again_when_its_file_has_changed(etc):
+    policies = cluster_of({"swift_dir": str(etc)}).policies
+    first = load_rings(str(etc), policies)
+    make_rings(etc, [("10.0.0.9", 6200, "sdz")], replicas=1, names=("object",))
+    second = load_rings(str(etc), policies, first)
+    assert [old is new for old, new in zip(first, second, strict=True)] == [True, True, False, True]
+    assert second[2].devices[0].ip == "10.0.0.9" and second[2].assigned == {0: 16}
+
+
 def test_every_server_of_a_ring_is_asked_and_what_it_says_is_kept(etc):
     servers = Servers()
     snapshot = record_snapshot(etc, servers)
