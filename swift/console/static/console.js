@@ -358,7 +358,7 @@
     const found = await send("GET", `${ROOT}/session`);
     if (found.status !== 200) return false;
     if (found.body.user !== user) {
-      pauseAll();
+      isPaused = true;
       throw new Refused(texts.other_user);
     }
     const isNew = found.body.csrf !== csrf;
