@@ -48,6 +48,8 @@ ADMIN, RESELLER_ADMIN, RESELLER_READER = ".admin", ".reseller_admin", ".reseller
 #: Bytes of callers that are kept, and of each one besides the texts of its policies. Parsed policies take
 #: some ten times as much as their texts.
 _CALLERS_BYTES_MAX, _CALLER_BYTES = 32 << 20, 1 << 10
+#: Longest text of the policies of one caller, bytes: each request evaluates all of them.
+POLICY_TEXT_MAX = 128 << 10
 _USES_MAX = 20_000
 _HOUR_S = 3600
 
@@ -203,6 +205,9 @@ class Directory:
         caller = make(reading, key)
         if caller is None:
             self._callers.drop(key)
+        elif reading.text_bytes > POLICY_TEXT_MAX:
+            text = f"its policies and those of its groups have more than {POLICY_TEXT_MAX} bytes"
+            raise DamagedRecord(f"{caller.name}: {text}")
         else:
             self._callers.keep(key, (caller, reading.until), _CALLER_BYTES + reading.text_bytes)
         return caller

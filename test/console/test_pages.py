@@ -22,6 +22,7 @@ QUERIES = {
     "/delete": f"bucket={BUCKET}&prefix=folder/",
     "/share": f"bucket={BUCKET}&name=a%20name",
     "/uploads": f"bucket={BUCKET}",
+    "/rings/preview": "ring=object&device=0&action=weight&weight=1",
     "/users/user": "user=test:tester",
     "/users/group": "group=test:readers",
     "/users/role": "role=test:reader",

@@ -10,27 +10,7 @@ import pytest
 
 from swift.console.users.content import attachment
 from swift.http.request import Request
-from test.support.console import HOST, ConsoleWorld
-
-#: Names that break careless pages and paths.
-HOSTILE = (
-    '<script>alert("x")</script>',
-    "\"'><img src=x onerror=alert(1)>",
-    "{{ 7 * 7 }}",
-    "a/../b",
-    "..",
-    "a//b",
-    "/leading",
-    "folder/",
-    "//",
-    "?#%&+=;",
-    "%2F%00",
-    "line\nbreak\r\nand\ttab",
-    "\x01\x1b[31m\x7f",
-    "\u202ertl\u2066\u200b",
-    "\U0001f4a9 é",
-    "x" * 1024,
-)
+from test.support.console import FORM, HOST, HOSTILE, ConsoleWorld, at, get, put, s3, swift
 
 
 @pytest.fixture
@@ -45,28 +25,6 @@ def browser(world):
     browser.post("/console/buckets/make", bucket="photos")
     assert browser.status == 200, browser.page
     return browser
-
-
-def swift(browser, method, path, headers=None, body=b"", query=""):
-    """Send a request to Swift's API with the token of the browser's session."""
-    token = next(iter(browser.cookies.values()))
-    sent = {"host": HOST, "x-auth-token": token, "content-length": str(len(body)), **(headers or {})}
-    return browser.world.send(Request(method, f"/v1/AUTH_t/{path}", sent, body, query=query))
-
-
-def put(browser, name, body=b"data", bucket="photos", **headers):
-    sent = {each.replace("_", "-"): value for each, value in headers.items()}
-    answer = swift(browser, "PUT", f"{bucket}/{quote(name, safe='')}", sent, body)
-    assert answer.status == 201, answer.body
-    return answer
-
-
-def get(browser, name, bucket="photos", query=""):
-    return swift(browser, "GET", f"{bucket}/{quote(name, safe='')}", query=query)
-
-
-def at(path, **query):
-    return f"/console{path}?" + "&".join(f"{name}={quote(value, safe='')}" for name, value in query.items())
 
 
 def version_ids(browser, name):
@@ -97,10 +55,11 @@ def test_pages_of_a_bucket_follow_by_marker(browser, monkeypatch):
     seen, address = [], "/console/browse?bucket=photos"
     while address:
         page = browser.get(address)
-        seen.append(re.findall(r"<bdi>(\w+)</bdi></a>/?(?:</td>|\s)", page.partition("<tbody>")[2]) or page)
-        more = re.search(r'href="([^"]*)">Next page', page)
+        rows = page.partition("<tbody>")[2].partition("</tbody>")[0]
+        seen.append(re.findall(r"<bdi>(\w+)</bdi>", rows))
+        more = re.search(r'href="([^"]*)"[^>]*>Next page', page)
         address = unescape(more[1]) if more else ""
-    assert len(seen) == 2 and "Back to the beginning" in browser.page
+    assert seen == [["a", "b"], ["c", "d"]] and "Back to the beginning" in browser.page
 
 
 @pytest.mark.parametrize("names", [("/x", "//y", "a//z")])
@@ -194,15 +153,27 @@ def test_a_change_of_metadata_keeps_the_rest(browser):
     browser.post(at("/object/tags", bucket="photos", name="a"), tag_key="colour", tag_value="red")
     page = browser.get(at("/object", bucket="photos", name="a"))
     stamp = re.search(r'name="stamp" value="([^"]*)"', page)[1]
-    form = {"meta_key": ["one", "two", ""], "meta_value": ["1", "zwei", ""], "cache_control": "max-age=5"}
+    keys, values = ["one", "a=5Fb", "zwölf", ""], ["1", "zwei", "é", ""]
+    form = {"meta_key": keys, "meta_value": values, "cache_control": "max-age=5"}
     more = {"content_type": "text/plain", "delete_at": "2099-01-02T03:04", "content_disposition": "inline"}
     browser.post(at("/object/metadata", bucket="photos", name="a"), stamp=stamp, **form, **more)
     assert browser.status == 200, browser.page
     headers = swift(browser, "HEAD", "photos/a").headers
-    assert headers["x-object-meta-one"] == "1" and headers["x-object-meta-two"] == "zwei"
+    assert headers["x-object-meta-one"] == "1" and headers["x-object-meta-a=5fb"] == "zwei"
+    assert headers["x-object-meta-zwölf".encode().decode("latin-1")] == "é".encode().decode("latin-1")
+    assert '"zwölf"' in browser.page and '"a=5fb"' in browser.page
     assert headers["content-type"] == "text/plain" and headers["cache-control"] == "max-age=5"
     assert headers["x-delete-at"] == "4071006240" and headers["x-robots-tag"] == "none"
     assert 'value="colour"' in browser.page and 'value="red"' in browser.page
+
+
+def test_a_change_of_metadata_keeps_a_manifest(browser):
+    put(browser, "a", b"", x_object_manifest="photos/seg%20/")
+    page = browser.get(at("/object", bucket="photos", name="a"))
+    stamp = re.search(r'name="stamp" value="([^"]*)"', page)[1]
+    browser.post(at("/object/metadata", bucket="photos", name="a"), stamp=stamp, cache_control="no-cache")
+    headers = swift(browser, "HEAD", "photos/a").headers
+    assert headers["x-object-manifest"] == "photos/seg%20/" and headers["cache-control"] == "no-cache"
 
 
 def test_a_change_of_metadata_does_not_overwrite_another(browser):
@@ -226,6 +197,27 @@ def test_bad_metadata_changes_nothing(browser, field):
     assert browser.status == 400 and swift(browser, "HEAD", "photos/a").headers["x-object-meta-one"] == "1"
 
 
+@pytest.mark.parametrize("bucket", ["Photos_A", "a b", "AUTH_t:photos"])
+def test_buckets_that_s3_cannot_name_work(browser, bucket):
+    browser.post("/console/buckets/make", bucket=bucket)
+    put(browser, "a", b"text", bucket=quote(bucket))
+    page = browser.get(at("/object", bucket=bucket, name="a"))
+    assert "Save tags" not in page
+    stamp = re.search(r'name="stamp" value="([^"]*)"', page)[1]
+    browser.post(at("/object/metadata", bucket=bucket, name="a"), stamp=stamp, cache_control="no-cache")
+    assert get(browser, "a", bucket=quote(bucket)).headers["cache-control"] == "no-cache"
+    assert browser.send("POST", at("/upload/begin", bucket=bucket, name="b"), FORM, b"size=9") == {
+        "whole": True
+    }
+    assert "no begun uploads" in browser.get(at("/uploads", bucket=bucket))
+    browser.post(at("/share/key", bucket=bucket, name="a"))
+    page = browser.post(at("/share", bucket=bucket, name="a"), method="GET", life="hour", kind="tempurl")
+    assert 'value="s3"' not in page
+    address = urlsplit(unescape(re.search(r'id="address" readonly value="([^"]*)"', page)[1]))
+    answer = browser.world.send(Request("GET", address.path, {"host": HOST}, query=address.query))
+    assert answer.body == b"text"
+
+
 def test_versions_are_shown_restored_and_deleted(browser):
     make_versioned(browser)
     put(browser, "a", b"one")
@@ -246,6 +238,21 @@ def test_versions_are_shown_restored_and_deleted(browser):
     assert get(browser, "a").body == b"one"
     browser.post(at("/object/delete-version", bucket="photos", name="a", version=first))
     assert browser.status == 200 and first not in version_ids(browser, "a")
+
+
+def test_a_lock_is_shown_and_enforced(browser):
+    s3(browser, "PUT", "locked", headers={"x-amz-bucket-object-lock-enabled": "true"})
+    lock = {"mode": "GOVERNANCE", "retain-until-date": "2099-01-02T03:04:05Z", "legal-hold": "ON"}
+    headers = {f"x-amz-object-lock-{name}": value for name, value in lock.items()}
+    s3(browser, "PUT", "locked", "a", headers={**headers, "content-length": "4"}, body=b"text")
+    page = browser.get(at("/object", bucket="locked", name="a"))
+    assert "GOVERNANCE until 2099-01-02" in page and "<dd>ON</dd>" in page
+    version = re.search(r"delete-version\?[^\"]*version=([\d.]+)", page)[1]
+    browser.post(at("/object/delete-version", bucket="locked", name="a", version=version))
+    assert browser.status == 403 and "object lock" in browser.page
+    browser.post(at("/object/delete", bucket="locked", name="a"))
+    assert browser.status == 200
+    assert get(browser, "a", bucket="locked", query=f"version-id={version}").body == b"text"
 
 
 def test_a_move_leaves_no_source(browser):
@@ -396,9 +403,6 @@ def test_all_below_a_prefix_is_deleted_in_steps(browser, monkeypatch):
         }
     assert steps == 3 and found["deleted"] == 4 and get(browser, "q").status == 200
     assert json.loads(swift(browser, "GET", "photos", query="format=json").body)[0]["name"] == "q"
-
-
-FORM = {"content-type": "application/x-www-form-urlencoded"}
 
 
 def test_without_scripts_a_deletion_goes_on_by_forms(browser, monkeypatch):

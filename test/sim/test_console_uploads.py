@@ -3,9 +3,15 @@
 import pytest
 
 from swift.console.users import uploads
-from test.sim.test_console_objects import FORM, HOSTILE, at, browser, get, put, world
+from test.support.console import FORM, HOSTILE, ConsoleWorld, at, get, put
 
-__all__ = ["browser", "world"]
+
+@pytest.fixture
+def browser(make_sim):
+    browser = ConsoleWorld(make_sim(allow_account_management=True)).browser("t:owner")
+    browser.get("/console")
+    browser.post("/console/buckets/make", bucket="photos")
+    return browser
 
 
 def begin(browser, name, size, kind=""):

@@ -7,6 +7,7 @@ from urllib.parse import quote, unquote, urlencode, urljoin, urlsplit
 
 from swift.base.limits import Limits
 from swift.compose import Cluster
+from swift.console.core.api import Api
 from swift.console.core.cluster import ClusterWatch
 from swift.console.core.session import COOKIE
 from swift.console.filter import Console, ConsoleSettings
@@ -36,6 +37,27 @@ from test.support.identities import KEYS, make_identities
 from test.support.sim import Answer
 
 HOST = "console.example"
+#: Headers of a form that a script sends.
+FORM = {"content-type": "application/x-www-form-urlencoded"}
+#: Names that break careless pages and paths.
+HOSTILE = (
+    '<script>alert("x")</script>',
+    "\"'><img src=x onerror=alert(1)>",
+    "{{ 7 * 7 }}",
+    "a/../b",
+    "..",
+    "a//b",
+    "/leading",
+    "folder/",
+    "//",
+    "?#%&+=;",
+    "%2F%00",
+    "line\nbreak\r\nand\ttab",
+    "\x01\x1b[31m\x7f",
+    "\u202ertl\u2066\u200b",
+    "\U0001f4a9 é",
+    "x" * 1024,
+)
 
 
 class ConsoleWorld:
@@ -202,3 +224,39 @@ class Browser:
 
 def _as_list(value):
     return value if isinstance(value, list) else [value]
+
+
+# --- the APIs, with the session of a browser ----------------------------------------------------------
+
+
+def swift(browser, method, path, headers=None, body=b"", query=""):
+    """Send a request to Swift's API with the token of the browser's session."""
+    token = next(iter(browser.cookies.values()))
+    sent = {"host": HOST, "x-auth-token": token, "content-length": str(len(body)), **(headers or {})}
+    return browser.world.send(Request(method, f"/v1/AUTH_t/{path}", sent, body, query=query))
+
+
+def s3(browser, method, bucket, key="", **content):
+    """Send a request to the S3 API; raise ``ApiError`` if it is refused."""
+    parts, request = browser.world.filter._parts, Request("GET", "/console", {"host": HOST})
+    session = parts.sessions.of_token(next(iter(browser.cookies.values())), request)
+    api = Api(parts.forward, request, session, parts.signers, parts.region)
+    return api.s3(method, bucket, key, **content).read_body()
+
+
+def put(browser, name, body=b"data", bucket="photos", **headers):
+    """Store an object; ``_`` of the names of headers stands for ``-``."""
+    sent = {each.replace("_", "-"): value for each, value in headers.items()}
+    answer = swift(browser, "PUT", f"{bucket}/{quote(name, safe='')}", sent, body)
+    assert answer.status == 201, answer.body
+    return answer
+
+
+def get(browser, name, bucket="photos", query=""):
+    """Return the response to a GET of an object."""
+    return swift(browser, "GET", f"{bucket}/{quote(name, safe='')}", query=query)
+
+
+def at(path, **query):
+    """Return the address of a page, quoted as templates do."""
+    return f"/console{path}?" + "&".join(f"{name}={quote(value, safe='')}" for name, value in query.items())

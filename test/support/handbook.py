@@ -36,6 +36,7 @@ ONE_HOST = (
     "howto/rings.md",
     "howto/oidc.md",
     "howto/users.md",
+    "howto/console.md",
 )
 DISKS = ("add-disk.md", "replace-disk.md", "nodes.md", "disasters.md", "operating.md")
 GROWTH = ("policies.md", "part-power.md", "sharding.md", "packed.md")

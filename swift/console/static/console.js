@@ -71,7 +71,12 @@
     for (const found of root.querySelectorAll("[data-check-all], [data-copy]")) found.hidden = false;
   }
   prepare(document);
-  document.addEventListener("htmx:afterSettle", () => prepare(document));
+  document.addEventListener("htmx:afterSettle", () => {
+    prepare(document);
+    // What had the focus may be gone.
+    const list = document.getElementById("listing");
+    if (list && document.activeElement === document.body) list.focus({ preventScroll: true });
+  });
 
   // Repeats the step of a deletion until nothing is left.
   async function deleteAll(form) {
@@ -104,7 +109,7 @@
       fields.set("marker", encodeURIComponent(left.marker));
       fields.set("deleted", deleted);
       fields.set("failed", failed);
-      text = form.dataset.state.replace("DELETED", deleted).replace("FAILED", failed);
+      text = filled(form.dataset.state, { deleted, failed });
       if (done) { text = `${text} ${form.dataset.done}`; break; }
       part("state").textContent = text;
     }
@@ -244,6 +249,7 @@
       this.set("running");
       const { control } = this;
       try {
+        if (!this.name.isWellFormed()) throw new Refused(texts.bad_name);
         if (!this.isChecked && !(await this.mayWrite())) {
           if (this.state === "running") { this.set("skipped"); this.forget(); }
           return;
@@ -435,7 +441,6 @@
       totals.files += 1;
       totals.bytes += file.size;
       transfers.push(transfer);
-      if (!transfer.name.isWellFormed()) { totals.failed += 1; transfer.set("failed", texts.bad_name); }
     }
     next();
   }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from urllib.parse import unquote
 
+from swift.console.core.api import Api, ApiError
 from swift.console.core.web import BadForm, Fields
 from swift.s3.core.names import is_bucket_name
 
@@ -36,9 +37,18 @@ def quoted_names(fields: Fields, field: str) -> list[str]:
         raise BadForm("a name is not UTF-8")
 
 
-def is_s3_bucket(bucket: str) -> bool:
+def is_s3_bucket(api: Api, bucket: str) -> bool:
     """Return True if the S3 API can name the bucket."""
-    return is_bucket_name(bucket, dns=False)
+    if is_bucket_name(bucket, dns=True):
+        return True
+    if not is_bucket_name(bucket, dns=False):
+        return False
+    # Whether it can depends on the settings of the S3 API.
+    try:
+        with api.opened(api.s3("HEAD", bucket, also=(403, 404))):
+            return True
+    except ApiError as error:
+        return error.status != 400
 
 
 def folder_of(name: str) -> str:

@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from lxml import etree
 
@@ -20,7 +20,7 @@ from swift.console.users.browse import DELETE_MARKER_TYPE, time_text
 from swift.console.users.content import TEXT_BYTES_MAX, Preview, preview_of, version_query
 from swift.console.users.deletion import delete_object
 from swift.console.users.names import bucket_of, folder_of, is_s3_bucket, last_part, object_of
-from swift.http.headers import HeaderMap, has_control_characters, utf8_value
+from swift.http.headers import HeaderMap, has_control_characters, lower_name, utf8_value
 from swift.http.response import Response
 
 _META_PREFIX = "x-object-meta-"
@@ -34,7 +34,7 @@ EDITED_HEADERS = {
     "expires": "expires",
 }
 #: Other headers that a POST would remove.
-_KEPT_HEADERS = ("x-robots-tag",)
+_KEPT_HEADERS = ("x-robots-tag", "x-object-manifest")
 _MOMENT_FORMS = ("%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S")
 _LOCK_WORDS = ("mode", "retain-until-date", "legal-hold")
 _VERSIONS_SHOWN = 200
@@ -79,12 +79,12 @@ class Facts:
         self.stamp = headers.get("x-timestamp", "")
         self.version = headers.get("x-object-version-id", "")
         self.is_static = is_true(headers.get("x-static-large-object", ""))
-        self.manifest = utf8_value(headers.get("x-object-manifest", ""))
+        self.manifest = unquote(utf8_value(headers.get("x-object-manifest", "")))
         self.delete_at = int(headers.get("x-delete-at") or 0)
         self.preview = preview_of(headers)
         self.fields = {field: utf8_value(headers.get(name, "")) for field, name in EDITED_HEADERS.items()}
         self.metadata = [
-            (name[len(_META_PREFIX) :], utf8_value(value))
+            (utf8_value(name[len(_META_PREFIX) :]), utf8_value(value))
             for name, value in sorted(headers.items())
             if name.startswith(_META_PREFIX)
         ]
@@ -173,7 +173,7 @@ def _segments(visit: Visit, bucket: str, name: str, version: str, facts: Facts) 
 
 def _lock(visit: Visit, bucket: str, name: str, version: str) -> Lock:
     """Return the lock of an object, as far as the caller may see it."""
-    if not is_s3_bucket(bucket):
+    if not is_s3_bucket(visit.api, bucket):
         return Lock()
     query = {"versionId": version} if version else {}
     try:
@@ -189,15 +189,17 @@ def _lock(visit: Visit, bucket: str, name: str, version: str) -> Lock:
 
 def _tags(visit: Visit, bucket: str, name: str) -> list[tuple[str, str]] | None:
     """Return the tags of an object; None where the S3 API cannot name it or the caller may not."""
-    if not is_s3_bucket(bucket):
+    if not is_s3_bucket(visit.api, bucket):
         return None
     try:
-        return _parse_tags(visit.api.s3_document(bucket, name, tagging=""))
+        return _read_tags(visit, bucket, name)
     except ApiError:
         return None
 
 
-def _parse_tags(document: bytes | None) -> list[tuple[str, str]]:
+def _read_tags(visit: Visit, bucket: str, name: str) -> list[tuple[str, str]]:
+    """Return the tags of an object; raise ``ApiError``."""
+    document = visit.api.s3_document(bucket, name, tagging="")
     if document is None:
         return []
     parser = etree.XMLParser(resolve_entities=False, no_network=True)
@@ -205,7 +207,8 @@ def _parse_tags(document: bytes | None) -> list[tuple[str, str]]:
     return [(str(tag.findtext("{*}Key") or ""), str(tag.findtext("{*}Value") or "")) for tag in tags]
 
 
-def _render_tags(tags: Iterable[tuple[str, str]]) -> bytes:
+def _write_tags(visit: Visit, bucket: str, name: str, tags: Iterable[tuple[str, str]]) -> None:
+    """Replace the tags of an object; raise ``ApiError`` or ``BadForm``."""
     root = etree.Element("Tagging", xmlns=_S3_NAMESPACE)
     group = etree.SubElement(root, "TagSet")
     for key, value in tags:
@@ -215,7 +218,9 @@ def _render_tags(tags: Iterable[tuple[str, str]]) -> bytes:
             etree.SubElement(tag, "Value").text = value
         except ValueError:
             raise BadForm("a tag has a character that is not allowed in tags")
-    return etree.tostring(root, xml_declaration=True, encoding="UTF-8")
+    body = etree.tostring(root, xml_declaration=True, encoding="UTF-8")
+    with visit.api.opened(visit.api.s3("PUT", bucket, name, query={"tagging": ""}, body=body)):
+        return
 
 
 def _pairs(form: Fields, area: str) -> Iterator[tuple[str, str]]:
@@ -228,12 +233,10 @@ def _pairs(form: Fields, area: str) -> Iterator[tuple[str, str]]:
 def change_tags(visit: Visit) -> Response:
     """Replace the tags of an object."""
     bucket, name = object_of(visit.query)
-    if not is_s3_bucket(bucket):
+    if not is_s3_bucket(visit.api, bucket):
         return visit.refusal(visit.text("object.no_tags"))
-    tags = list(_pairs(visit.form, "tag"))
-    method, body = ("PUT", _render_tags(tags)) if tags else ("DELETE", b"")
-    with visit.api.opened(visit.api.s3(method, bucket, name, query={"tagging": ""}, body=body)):
-        return _to_object(visit, bucket, name, "tags_changed")
+    _write_tags(visit, bucket, name, _pairs(visit.form, "tag"))
+    return _to_object(visit, bucket, name, "tags_changed")
 
 
 # --- metadata -----------------------------------------------------------------------------------------
@@ -246,7 +249,8 @@ def change_metadata(visit: Visit) -> Response:
     facts = Facts(visit.api.read("HEAD", bucket, name).headers)
     if form.text("stamp") != facts.stamp:
         return visit.refusal(visit.text("errors.412"), 412)
-    tags = _tags(visit, bucket, name)
+    # A POST removes the tags.
+    tags = _read_tags(visit, bucket, name) if is_s3_bucket(visit.api, bucket) else []
     headers: HeaderMap = dict(facts.kept)
     for field, header in EDITED_HEADERS.items():
         value = form.text(field).strip()
@@ -255,15 +259,12 @@ def change_metadata(visit: Visit) -> Response:
     if form.text("delete_at"):
         headers["x-delete-at"] = str(_parse_moment(form.text("delete_at")))
     for key, value in _pairs(form, "meta"):
-        if not key.isascii() or not key.replace("-", "").replace("_", "").replace(".", "").isalnum():
+        if ":" in key or " " in key:
             return visit.refusal(visit.text("object.bad_key", name=key))
-        headers[f"{_META_PREFIX}{key.lower()}"] = _header_value(value.strip())
+        headers[f"{_META_PREFIX}{lower_name(_header_value(key))}"] = _header_value(value.strip())
     visit.api.read("POST", bucket, name, headers=headers)
-    if tags and _tags(visit, bucket, name) != tags:
-        with visit.api.opened(
-            visit.api.s3("PUT", bucket, name, query={"tagging": ""}, body=_render_tags(tags))
-        ):
-            pass
+    if tags:
+        _write_tags(visit, bucket, name, tags)
     return _to_object(visit, bucket, name, "metadata_changed")
 
 
@@ -319,7 +320,7 @@ def delete_version(visit: Visit) -> Response:
     """Delete a version for good; of the current one the newest version that is left takes the place."""
     bucket, name = object_of(visit.query)
     version = _version_id(visit)
-    if is_s3_bucket(bucket):
+    if is_s3_bucket(visit.api, bucket):
         with visit.api.opened(visit.api.s3("DELETE", bucket, name, query={"versionId": version})):
             pass
     else:

@@ -52,7 +52,7 @@ def share(visit: Visit) -> Response:
         ends = int(now) + LIVES[life]
         link = SharedLink(_temp_url(visit, method, bucket, name, ends, key), method, ends, False)
     else:
-        if not is_s3_bucket(bucket):
+        if not is_s3_bucket(visit.api, bucket):
             return visit.refusal(visit.text("share.not_s3"))
         rest = int(visit.session.ends - now)
         seconds = max(1, min(LIVES[life], rest, _PRESIGNED_S_MAX))
@@ -73,7 +73,7 @@ def _page(visit: Visit, link: SharedLink | None) -> Response:
         named=named or name or prefix,
         link_made=link,
         lives=list(LIVES),
-        has_s3=is_s3_bucket(bucket),
+        has_s3=is_s3_bucket(visit.api, bucket),
         has_key=bool(_temp_url_key(visit, bucket)),
         # Clients shorten such paths before they send them.
         is_shortened="." in parts or ".." in parts,

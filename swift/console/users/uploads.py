@@ -77,7 +77,7 @@ def begin(visit: Visit) -> Response:
     """Begin an upload in parts; say that the file must be sent whole where S3 cannot name the object."""
     bucket, name = object_of(visit.query)
     size = visit.form.number("size", 0, 0, _OBJECT_BYTES_MAX)
-    if not is_s3_bucket(bucket):
+    if not is_s3_bucket(visit.api, bucket):
         return visit.json({"whole": True})
     kind = visit.form.text("type")
     headers: HeaderMap = {"content-type": kind} if kind.isascii() and kind.isprintable() and kind else {}
@@ -191,7 +191,7 @@ def show_uploads(visit: Visit) -> Response:
     marker, id_marker = visit.query.text("marker"), visit.query.text("id_marker")
     uploads: list[OpenUpload] = []
     more: OpenUpload | None = None
-    if is_s3_bucket(bucket):
+    if is_s3_bucket(visit.api, bucket):
         query = {"uploads": "", "encoding-type": "url", "max-uploads": str(_UPLOADS_SHOWN)}
         query |= {"key-marker": marker, "upload-id-marker": id_marker} if marker else {}
         found = visit.api.s3("GET", bucket, query=query)

@@ -130,19 +130,25 @@ def _make_piece(tokens: list[_Token], *, ignore_case: bool) -> _PatternPiece:
 
 
 def _matches_pieces(pieces: tuple[_PatternPiece, ...], text: str) -> bool:
-    first, *rest = pieces
-    position = _match_at(first, text, 0)
-    if position is None:
-        return False
-    if not rest:
+    position = _match_at(pieces[0], text, 0)
+    if position is None or len(pieces) == 1:
         return position == len(text)
-    for piece in rest[:-1]:
-        position = _find_from(piece, text, position)
-        if position is None:
-            return False
-    last = rest[-1]
-    start = len(text) - (len(last) if isinstance(last, str) else last.size)
-    return start >= position and _match_at(last, text, start) is not None
+    last = pieces[-1]
+    end = len(text) - (len(last) if isinstance(last, str) else last.size)
+    if end < position or _match_at(last, text, end) is None:
+        return False
+    for piece in pieces[1:-1]:
+        if isinstance(piece, str):
+            start = text.find(piece, position, end)
+            if start < 0:
+                return False
+            position = start + len(piece)
+        else:
+            found = piece.pattern.search(text, position, end)
+            if found is None:
+                return False
+            position = found.end()
+    return True
 
 
 def _match_at(piece: _PatternPiece, text: str, position: int) -> int | None:
@@ -150,15 +156,6 @@ def _match_at(piece: _PatternPiece, text: str, position: int) -> int | None:
     if isinstance(piece, str):
         return position + len(piece) if text.startswith(piece, position) else None
     found = piece.pattern.match(text, position)
-    return None if found is None else found.end()
-
-
-def _find_from(piece: _PatternPiece, text: str, position: int) -> int | None:
-    """Return the end of the first such piece from ``position`` on."""
-    if isinstance(piece, str):
-        start = text.find(piece, position)
-        return None if start < 0 else start + len(piece)
-    found = piece.pattern.search(text, position)
     return None if found is None else found.end()
 
 

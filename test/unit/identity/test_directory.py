@@ -1,7 +1,10 @@
 """Callers are found by password, token, key and session, with the rights of their records, within a bound."""
 
+import json
+
 import pytest
 
+from swift.identity.directory import POLICY_TEXT_MAX
 from swift.identity.policy.evaluate import PolicyVerdict
 from swift.identity.records import DamagedRecord, StoredPolicy, User
 from swift.identity.rights import AccessRequest
@@ -219,6 +222,23 @@ def test_a_damaged_policy_refuses_who_has_it_and_nobody_else(world):
     with pytest.raises(DamagedRecord):
         world.directory.caller_of_ticket(ticket(world))
     assert world.directory.caller_of_ticket(ticket(world, "t:other")) is not None
+
+
+def test_a_caller_with_more_policies_than_a_request_may_evaluate_is_refused(world):
+    statement = {"Effect": "Allow", "Action": "s3:GetObject"}
+    names = [f"arn:aws:s3:::c/{number:04}{'*a' * 450}" for number in range(20)]
+    document = json.dumps({"Statement": {**statement, "Resource": names}})
+    count = POLICY_TEXT_MAX // len(document)
+    for name in range(count + 1):
+        call(world, "CreatePolicy", policy=f"t:p{name}", document=document)
+    call(world, "CreateGroup", group="t:g")
+    call(world, "AttachPolicy", policy="p0", group="t:g")
+    call(world, "CreateUser", user="t:u", policies=[f"p{name}" for name in range(1, count + 1)])
+    assert world.directory.caller_of_ticket(ticket(world)) is not None
+    call(world, "AddUserToGroup", user="t:u", group="g")
+    world.clock.now += 31
+    with pytest.raises(DamagedRecord, match=f"more than {POLICY_TEXT_MAX} bytes"):
+        world.directory.caller_of_ticket(ticket(world))
 
 
 def test_known_callers_are_served_while_the_records_are_away_for_a_time(world):
