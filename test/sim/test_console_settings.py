@@ -343,3 +343,16 @@ def test_usage_of_the_account_and_its_buckets(world, owner):
     text = owner.get("/console/usage.csv")
     assert text.splitlines()[0] == "bucket,objects,bytes,changed"
     assert any(line.startswith("'=cmd|x,0,0,") for line in text.splitlines())
+
+
+@pytest.mark.parametrize("name", ["", f"{S3_NAME}/kept"])
+def test_no_form_without_a_bucket_changes_the_account_or_an_object(world, name):
+    operator = world.browser("a:op")
+    operator.get("/console/buckets")
+    operator.post("/console/buckets/make", bucket=S3_NAME)
+    operator.send("PUT", f"/console/upload/whole?bucket={S3_NAME}&name=kept", {"content-length": "1"}, b"x")
+    for path in ("/buckets/delete", "/bucket/acl", "/bucket/quota"):
+        operator.post(f"/console{path}", bucket=name)
+        assert operator.status in (400, 404), path
+    assert S3_NAME in operator.get("/console/buckets")
+    assert "kept" in operator.get("/console/browse", bucket=S3_NAME)

@@ -14,6 +14,7 @@ from lxml import etree
 from swift.base.documents import JsonObject
 from swift.base.errors import SwiftError
 from swift.console.core.session import RecentValues, Session
+from swift.console.core.web import BadForm
 from swift.gateway.subrequest import Forward, open_response
 from swift.http import environkeys
 from swift.http.body import RequestBody
@@ -82,8 +83,11 @@ class Api:
     ) -> Response:
         """Return the response to a request for an account, a container or an object, its body not read.
 
-        The caller releases it (``open_response`` does; see ``read``).
+        The caller releases it (``open_response`` does; see ``read``). Raises ``BadForm`` for a name that would
+        address something else: a bucket's with a slash, and none for a change.
         """
+        if "/" in container or (not container and method not in ("GET", "HEAD")):
+            raise BadForm("the name of the bucket is missing, or has a slash")
         path = f"/v1/{quote(account or self.account)}"
         if container:
             path += f"/{quote(container)}"

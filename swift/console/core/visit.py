@@ -137,7 +137,8 @@ class Visit:
         """Return a page, or a part of one, with a sentence on a refusal of an API, and the transaction."""
         sentence = self.sentence_of(error)
         if self.wants_json:
-            return self.json({"error": sentence, "transaction": error.transaction}, error.status)
+            log_in = {"log_in": link("/login")} if error.status == 401 else {}
+            return self.json({"error": sentence, "transaction": error.transaction, **log_in}, error.status)
         return self.page("refusal.html", error.status, sentence=sentence, transaction=error.transaction)
 
     def sentence_of(self, error: ApiError) -> str:
