@@ -3,6 +3,9 @@
 It stands left of all that identifies and limits callers. Whatever a page shows or changes is a request
 through the rest of the pipeline with the token of the person who has logged in; pages for operators also
 read the servers' recon data.
+
+Objects have the origin of the console's pages. A browser that loads one as a page gets it in a sandbox, so
+that scripts in objects cannot use the session of a person who looks at them.
 """
 
 from __future__ import annotations
@@ -18,7 +21,15 @@ from swift.console.core.cluster import ClusterWatch
 from swift.console.core.rendering import Renderer, load_texts
 from swift.console.core.session import Session, Sessions, SessionUnknown
 from swift.console.core.visit import Access, ConsoleParts, Route, Visit, route_table
-from swift.console.core.web import ROOT, BadForm, is_own_origin, link
+from swift.console.core.web import (
+    ROOT,
+    BadForm,
+    is_own_origin,
+    is_page_load,
+    is_presigned,
+    link,
+    sandboxed,
+)
 from swift.console.operators import accounts, audit, daemons, devices, health, rings
 from swift.console.static import STATIC
 from swift.console.users import (
@@ -112,8 +123,11 @@ class Console(Filter):
         if path.startswith("/auth/oidc/"):
             return login.finish_oidc(request, self.forward)
         is_own = path == ROOT or path.startswith(f"{ROOT}/")
-        if not is_own or "authorization" in request.headers or "X-Amz-Signature" in request.query:
-            return self.forward(request)
+        if not is_own or "authorization" in request.headers or is_presigned(request):
+            response = self.forward(request)
+            if is_page_load(request):
+                response.headers = sandboxed(response.headers)
+            return response
         try:
             return self._serve(request)
         except BadForm as error:

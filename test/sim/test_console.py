@@ -7,7 +7,7 @@ from swift.console.core.visit import Access
 from swift.console.filter import ROUTES
 from swift.http import environkeys
 from swift.http.request import Request
-from test.support.console import ConsoleWorld
+from test.support.console import HOST, ConsoleWorld, put, swift
 
 
 @pytest.fixture
@@ -38,6 +38,10 @@ def test_a_log_in_leads_to_the_page_that_was_wanted(world):
         "/v1/AUTH_t",
         "",
         "javascript:",
+        "/console/../v1/AUTH_t/public/page.html",
+        "/console/%2E%2e/v1/AUTH_t/public/page.html",
+        "/console/./x/..",
+        "/console\\@evil.example",
     ],
 )
 def test_a_log_in_leads_nowhere_else(world, address):
@@ -148,6 +152,49 @@ def test_paths_that_are_no_pages(world):
     assert browser.status == 405
     browser.get("/console?%ff=1")
     assert browser.status == 400
+
+
+LOADS = [{"sec-fetch-dest": "document"}, {"sec-fetch-dest": "iframe"}, {"accept": "text/html,*/*;q=0.8"}]
+
+
+@pytest.mark.parametrize("headers", LOADS)
+def test_objects_that_browsers_load_as_pages_have_no_right_to_the_console(world, headers):
+    owner = world.browser("t:owner")
+    owner.get("/console")
+    swift(owner, "PUT", "public", {"x-container-read": ".r:*"})
+    put(owner, "page.html", b"<script>fetch('/console')</script>", "public", content_type="text/html")
+    put(owner, "a.pdf", b"%PDF", "public", content_type="application/pdf")
+
+    def load(name, sent):
+        path = f"/v1/AUTH_t/public/{name}"
+        return world.send(Request("GET", path, {"host": HOST, **sent})).headers
+
+    policy = load("page.html", headers)["content-security-policy"]
+    assert policy.startswith("sandbox ") and "allow-same-origin" not in policy
+    # The viewer of browsers does not work in a sandbox.
+    found = load("a.pdf", headers)
+    assert "content-security-policy" not in found and found["x-content-type-options"] == "nosniff"
+    for sent in ({}, {"accept": "*/*"}, {"sec-fetch-dest": "empty", "accept": "application/json"}):
+        assert "content-security-policy" not in load("page.html", sent)
+    key = world.op("CreateAccessKey", user="t:owner")["access_key"]
+    signed = {"host": HOST, "authorization": f"AWS4-HMAC-SHA256 Credential={key}", **headers}
+    found = world.send(Request("GET", "/console/page.html", signed)).headers
+    assert found["content-security-policy"].startswith("sandbox ")
+
+
+def test_a_name_like_the_signature_of_s3_is_no_signature(world):
+    browser = world.browser("t:owner")
+    browser.get("/console/buckets", prefix="X-Amz-Signature=")
+    assert browser.status == 200 and "X-Amz-Signature=" in browser.page
+
+
+def test_a_limited_key_of_an_operator_is_no_operator(world):
+    made = world.op("CreateAccessKey", user="a:op", container="photos", read_only=True)
+    browser = world.browser()
+    browser.post("/console/login", user=made["access_key"], key=made["secret_key"])
+    assert "a:op" in browser.page and "/console/audit" not in browser.page
+    browser.get("/console/audit")
+    assert browser.status == 403
 
 
 def test_clients_of_s3_reach_a_bucket_of_the_same_name(world):

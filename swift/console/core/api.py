@@ -83,11 +83,10 @@ class Api:
     ) -> Response:
         """Return the response to a request for an account, a container or an object, its body not read.
 
-        The caller releases it (``open_response`` does; see ``read``). Raises ``BadForm`` for a name that would
-        address something else: a bucket's with a slash, and none for a change.
+        The caller releases it (``open_response`` does; see ``read``). Raises ``BadForm`` for the name of a
+        bucket that would address something else.
         """
-        if "/" in container or (not container and method not in ("GET", "HEAD")):
-            raise BadForm("the name of the bucket is missing, or has a slash")
+        _require_bucket(method, container)
         path = f"/v1/{quote(account or self.account)}"
         if container:
             path += f"/{quote(container)}"
@@ -144,6 +143,7 @@ class Api:
         also: Collection[int] = (),
     ) -> Response:
         """Return the response to a signed request, its body not read; see ``send``."""
+        _require_bucket(method, bucket)
         path, asked = s3_path(bucket, key), dict(query or {})
         sent: HeaderMap = dict(headers or {})
         if isinstance(body, bytes) and body:
@@ -249,6 +249,12 @@ class Api:
 _PASSED_KEYS = (environkeys.TRANS_ID, environkeys.BASE_LABELS)
 #: Temporary access keys by session.
 SessionSigners = RecentValues[Signer]
+
+
+def _require_bucket(method: str, bucket: str) -> None:
+    """Raise ``BadForm`` for a name with a slash, and for none in a change."""
+    if "/" in bucket or (not bucket and method not in ("GET", "HEAD")):
+        raise BadForm("the name of the bucket is missing, or has a slash")
 
 
 def s3_path(bucket: str, key: str) -> str:

@@ -28,6 +28,9 @@ CONTENT_POLICY = "; ".join(
         "frame-ancestors 'none'",
     )
 )
+_SANDBOX = "sandbox allow-scripts allow-forms allow-popups allow-modals allow-downloads"
+#: Values of Sec-Fetch-Dest of what becomes a page.
+_PAGE_KINDS = frozenset(("document", "iframe", "frame", "embed", "object", "fencedframe"))
 SAFE_HEADERS: Mapping[str, str] = {
     "content-security-policy": CONTENT_POLICY,
     "x-content-type-options": "nosniff",
@@ -118,10 +121,32 @@ def link(path: str, /, **query: object) -> str:
 
 def checked_return(path: str) -> str:
     """Return a path of the console to which a log-in may lead; the first page for any other text."""
-    is_own = path == ROOT or path.startswith((f"{ROOT}/", f"{ROOT}?"))
+    steps = path.partition("?")[0].replace("%2e", ".").replace("%2E", ".").split("/")
+    # Browsers resolve dots: such a path would lead to an object.
+    is_own = "/".join(steps[:2]) == ROOT and not {".", ".."}.intersection(steps)
     if not is_own or not path.isascii() or not path.isprintable() or "\\" in path or len(path) > 8000:
         return ROOT
     return path
+
+
+def is_page_load(request: Request) -> bool:
+    """Return True if a browser would show the response as a page of this origin."""
+    headers = request.headers
+    return headers.get("sec-fetch-dest") in _PAGE_KINDS or "text/html" in headers.get("accept", "")
+
+
+def sandboxed(headers: HeaderMap) -> HeaderMap:
+    """Return the headers of a page that is not the console's: its scripts run, but not with this origin."""
+    if headers.get("content-type", "").partition(";")[0].strip().lower() == "application/pdf":
+        # The browser's own viewer does not work in a sandbox; it runs no script of the document's.
+        return {**headers, "x-content-type-options": "nosniff"}
+    policies = (headers.get("content-security-policy", ""), _SANDBOX)
+    return {**headers, "content-security-policy": ", ".join(filter(None, policies))}
+
+
+def is_presigned(request: Request) -> bool:
+    """Return True for a request of S3 with its signature in the query."""
+    return any(field.startswith("X-Amz-Signature=") for field in request.query.split("&"))
 
 
 def is_fragment_request(request: Request) -> bool:

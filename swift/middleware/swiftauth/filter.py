@@ -449,7 +449,8 @@ class Swiftauth(GroupAuthorization):
             "name": caller.name,
             "tenant": caller.tenant,
             "account": caller.account,
-            "operator": caller.is_operator,
+            # A key with limits may have been made for somebody else.
+            "operator": caller.is_operator and not caller.rights.boundaries,
             "owner": caller.rights.verdict_in(caller.account) is PolicyVerdict.ALLOW,
             "ends": holder.ticket.ends,
         }
