@@ -102,6 +102,20 @@ def test_long_and_torn_lines_are_passed_over(log, monkeypatch):
     assert numbers(found) == [7, 7]
 
 
+@pytest.mark.parametrize("filler", [b"\0", b"\n", b"x"])
+def test_a_search_of_a_file_without_lines_ends_and_goes_on(log, monkeypatch, filler):
+    monkeypatch.setattr(auditlog, "_BLOCK_BYTES", 1000)
+    monkeypatch.setattr(auditlog, "_LINE_BYTES_MAX", 400)
+    monkeypatch.setattr(auditlog, "SEARCH_BYTES_MAX", 10_000)
+    good = json.dumps(line(7)).encode()
+    log.write_bytes(good + b"\n" + filler * 50_000)
+    found, searches = search(str(log), AuditTerms(), None, 1), 1
+    while not found.lines:
+        assert found.is_cut
+        found, searches = search(str(log), AuditTerms(), found.next, 1), searches + 1
+    assert numbers(found) == [7] and 4 < searches < 12
+
+
 def test_offsets_are_those_of_lines(tmp_path, monkeypatch):
     monkeypatch.setattr(auditlog, "_BLOCK_BYTES", 5)
     data = b"first\n\nsecond line\nlast"
@@ -109,7 +123,7 @@ def test_offsets_are_those_of_lines(tmp_path, monkeypatch):
     path.write_bytes(data)
     fd = os.open(path, os.O_RDONLY)
     try:
-        found = list(lines_backwards(fd, len(data)))
+        found = [each for each in lines_backwards(fd, len(data)) if each[1]]
     finally:
         os.close(fd)
     assert found == [(19, b"last"), (7, b"second line"), (0, b"first")]

@@ -97,7 +97,7 @@ def search(path: str, terms: AuditTerms, before: Position | None, count: int) ->
             end = status.st_size if before is None else min(before.offset, status.st_size)
             before = None
             for offset, line in lines_backwards(fd, end):
-                budget -= len(line) + 1
+                budget, end = budget - (end - offset), offset
                 values = _parse(line)
                 if values is not None and terms.fulfils(values):
                     lines.append(values)
@@ -111,7 +111,10 @@ def search(path: str, terms: AuditTerms, before: Position | None, count: int) ->
 
 
 def lines_backwards(fd: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of a file before ``end`` with their offsets, the last one first."""
+    """Yield the lines of a file before ``end`` with their offsets, the last one first.
+
+    An empty line stands for what was read without finding the start of one.
+    """
     rest = b""
     while end > 0:
         begin = max(0, end - _BLOCK_BYTES)
@@ -128,6 +131,7 @@ def lines_backwards(fd: int, end: int) -> Iterator[tuple[int, bytes]]:
                 yield offset, line
             offset -= 1
         rest = first
+        yield begin + len(rest), b""
     if rest:
         yield 0, rest
 
