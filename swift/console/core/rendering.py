@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import time
 import tomllib
 import unicodedata
@@ -17,6 +18,13 @@ from swift.console.core.web import link
 _HERE = Path(__file__).parents[1]
 #: Categories of characters that are not shown as such: controls, marks of direction, half surrogates.
 _HIDDEN = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
+#: Others that look like nothing, or like a space: spaces, fillers, joiners, selectors of variants.
+_is_blank = re.compile(
+    "[\u00a0\u034f\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200a\u202f\u205f\u2800\u3164\ufe00-\ufe0f"
+    "\uffa0\U000e0100-\U000e01ef]"
+).match
+#: Spreadsheets take a cell that begins like that for a formula, after blanks and in full width as well.
+_is_formula = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]").match
 #: No clock shows a later time, Unix seconds.
 TIME_MAX_S = 1e11
 _UNITS = ("bytes", "KB", "MB", "GB", "TB", "PB", "EB")
@@ -45,7 +53,16 @@ def load_texts() -> Texts:
 
 def visible(text: str) -> str:
     """Return a name with an escape for each character that would be invisible or change others."""
-    return "".join(f"\\u{{{ord(c):x}}}" if unicodedata.category(c) in _HIDDEN else c for c in text)
+    return "".join(f"\\u{{{ord(c):x}}}" if _is_hidden(c) else c for c in text)
+
+
+def _is_hidden(character: str) -> bool:
+    return unicodedata.category(character) in _HIDDEN or _is_blank(character) is not None
+
+
+def inert_cell(cell: object) -> object:
+    """Return a cell of a CSV file so that no spreadsheet takes a text for a formula."""
+    return f"'{cell}" if isinstance(cell, str) and _is_formula(cell) else cell
 
 
 def size_text(count: float) -> str:

@@ -10,6 +10,7 @@ from functools import partial
 
 from swift import green
 from swift.console.core.api import ApiError
+from swift.console.core.rendering import inert_cell
 from swift.console.core.visit import Access, Route, Visit
 from swift.http.body import ResponseBody
 from swift.http.response import Response
@@ -18,8 +19,6 @@ PAGE = 100
 #: Requests for accounts at a time.
 _AT_ONCE = 8
 _POLICY = "x-account-storage-policy-"
-#: Spreadsheets would take a cell that begins like that for a formula.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 @dataclass(frozen=True)
@@ -120,12 +119,8 @@ def _csv_row(row: AccountUsage, names: list[str]) -> list[object]:
 
 def _csv_lines(rows: list[list[object]]) -> bytes:
     text = io.StringIO()
-    csv.writer(text).writerows([_safe_cell(cell) for cell in row] for row in rows)
+    csv.writer(text).writerows([inert_cell(cell) for cell in row] for row in rows)
     return text.getvalue().encode("utf-8", "backslashreplace")
-
-
-def _safe_cell(cell: object) -> object:
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
 
 
 def send_csv(visit: Visit) -> Response:

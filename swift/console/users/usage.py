@@ -7,6 +7,7 @@ import io
 from collections.abc import Iterator
 
 from swift.base.documents import JsonObject
+from swift.console.core.rendering import inert_cell
 from swift.console.core.visit import Route, Visit
 from swift.http.body import IterableBody
 from swift.http.response import Response
@@ -52,14 +53,9 @@ def _csv(first: list[JsonObject], pages: Iterator[list[JsonObject]]) -> Iterator
         text = io.StringIO(newline="")
         writer = csv.writer(text)
         for row in page:
-            writer.writerow((_inert_cell(str(row["name"])), row["count"], row["bytes"], row["last_modified"]))
+            writer.writerow((inert_cell(str(row["name"])), row["count"], row["bytes"], row["last_modified"]))
         yield text.getvalue().encode()
         page = next(pages, None)
-
-
-def _inert_cell(text: str) -> str:
-    """Return a name so that no spreadsheet takes it for a formula."""
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
 
 
 def _pages(visit: Visit) -> Iterator[list[JsonObject]]:
