@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from test.support.console import ConsoleWorld
+from test.support.console import ConsoleWorld, swift
 
 #: Names that pages must show inert, and actions must reach.
 HOSTILE = ["<b>&amp;\"'", "a?b#c%41&d=+", "\u202egnp.exe", "..", "x" * 256, "é \u00a0\u2028"]
@@ -209,6 +209,47 @@ def test_a_policy_decides_who_can_use_a_bucket(owner):
     assert owner.status == 400 and "Readers" in owner.get("/console/bucket", bucket=S3_NAME)
     save_policy(owner, policy_for("user").replace('{"AWS": "arn:aws:iam::t:user/user"}', '"*"'))
     assert "Everybody can read it" in owner.get("/console/bucket/access", bucket=S3_NAME)
+
+
+def rights_of(owner, user):
+    page = owner.get("/console/bucket/access", bucket=S3_NAME)
+    row = page.partition(f"<bdi>{user}</bdi>")[2].partition("</tr>")[0]
+    return [cell.partition("<")[0].partition(",")[0] for cell in row.split('">')[1:]]
+
+
+def save_lists(owner, page, read, write=""):
+    seen = page.partition("/bucket/acl")[2].partition('name="seen" value="')[2].partition('"')[0]
+    owner.post("/console/bucket/acl", bucket=S3_NAME, seen=seen, read=read, write=write)
+
+
+@pytest.mark.parametrize(
+    ("read", "write", "rights"),
+    [
+        ("t:user", "", ["yes", "yes", "no", "no"]),
+        ("", "t:user", ["no", "no", "yes", "yes"]),
+        ("t", "x:user", ["yes", "yes", "no", "no"]),
+        (".r:*", "", ["no", "yes", "no", "no"]),
+        (".r:*,.rlistings", "", ["yes", "yes", "no", "no"]),
+        ("user,.rlistings,.r:example.com", "", ["no", "no", "no", "no"]),
+    ],
+)
+def test_access_lists_decide_who_can_use_a_bucket(owner, read, write, rights):
+    save_lists(owner, owner.get("/console/bucket", bucket=S3_NAME), read, write)
+    assert owner.status == 200 and rights_of(owner, "user") == rights
+    reader = owner.world.browser("t:user")
+    path = f"{S3_NAME}/none"
+    results = [swift(reader, "GET", name).status != 403 for name in (S3_NAME, path)]
+    results.append(swift(reader, "PUT", path).status == 201)
+    results.append(swift(reader, "DELETE", path).status != 403)
+    assert results == [right == "yes" for right in rights]
+
+
+def test_the_access_lists_of_another_editor_stay(owner):
+    page = owner.get("/console/bucket", bucket=S3_NAME)
+    save_lists(owner, page, "t:user")
+    save_lists(owner, page, ".r:*")
+    assert owner.status == 412 and "It is not public." in owner.get("/console/bucket/access", bucket=S3_NAME)
+    assert rights_of(owner, "user") == ["yes", "yes", "no", "no"]
 
 
 def test_a_key_is_made_with_limits_and_its_secret_shown_once(world, owner):

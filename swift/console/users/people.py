@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from swift.console.core.visit import Route, Visit
 from swift.console.core.web import BadForm, Fields, checked_return
+from swift.console.users.settings import BUCKET_ACTIONS
 from swift.http.response import Response
 
 PAGE = 100.0
@@ -138,7 +139,7 @@ def check_policy(visit: Visit) -> Response:
     result = None
     if "action" in given and "resource" in given:
         result = visit.api.identity("CheckPolicy", **given)
-    return visit.page("check.html", asked=asked, result=result)
+    return visit.page("check.html", asked=asked, result=result, actions=BUCKET_ACTIONS)
 
 
 ROUTES = (

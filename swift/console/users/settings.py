@@ -18,13 +18,14 @@ from swift.console.users.documents import (
     with_rule,
     without_rule,
 )
+from swift.console.users.names import bucket_of
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
 
 #: Users whose rights one page shows.
 _USERS_PAGE = 50
 _DAYS_MAX = 100_000
-_ACTIONS = ("s3:ListBucket", "s3:GetObject", "s3:PutObject", "s3:DeleteObject")
+BUCKET_ACTIONS = ("s3:ListBucket", "s3:GetObject", "s3:PutObject", "s3:DeleteObject")
 XML = "application/xml"
 
 
@@ -68,6 +69,7 @@ def show_bucket(visit: Visit) -> Response:
         facts=_facts(facts),
         read_acl=facts.get("x-container-read", ""),
         write_acl=facts.get("x-container-write", ""),
+        acl_seen=_acl_digest(facts),
         quota={name: facts.get(f"x-container-meta-quota-{name}", "") for name in ("bytes", "count")},
         settings=found,
         lifecycle_rules=rules_of(found["lifecycle"].document, "Rule"),
@@ -154,6 +156,8 @@ def set_quota(visit: Visit) -> Response:
 def set_acl(visit: Visit) -> Response:
     """Set the access control lists of Swift's API."""
     form = visit.form
+    if _acl_digest(visit.api.read("HEAD", bucket_of(form)).headers) != form.text("seen"):
+        return visit.refusal(visit.text("errors.412"), 412)
     return _post(
         visit,
         {
@@ -161,6 +165,12 @@ def set_acl(visit: Visit) -> Response:
             "x-container-write": form.text("write").strip(),
         },
     )
+
+
+def _acl_digest(headers: HeaderMap) -> str:
+    """Return the digest of both lists that forms carry, see ``digest_of``."""
+    both = [headers.get(f"x-container-{kind}", "") for kind in ("read", "write")]
+    return digest_of("\n".join(both).encode("utf-8", "replace"))
 
 
 def set_document(visit: Visit) -> Response:
@@ -276,7 +286,7 @@ def show_access(visit: Visit) -> Response:
         "access.html",
         bucket=bucket,
         key=key,
-        actions=_ACTIONS,
+        actions=BUCKET_ACTIONS,
         rows=rows,
         more=names[-1] if found["more"] and names else "",
         is_public=_text_of(status.document, "IsPublic").lower() == "true",
@@ -288,14 +298,14 @@ def show_access(visit: Visit) -> Response:
 def _rights(visit: Visit, user: str, bucket: str, key: str) -> list[JsonObject]:
     """Return the verdicts of a user's actions; a disabled or damaged user has none."""
     answers = []
-    for action in _ACTIONS:
+    for action in BUCKET_ACTIONS:
         resource = bucket if action == "s3:ListBucket" else f"{bucket}/{key or '-'}"
         try:
             answers.append(visit.api.identity("CheckPolicy", user=user, action=action, resource=resource))
         except ApiError as error:
             if error.status != 400:
                 raise
-            answers.append({"allowed": False, "verdict": "", "reasons": [error.reason], "acl": ""})
+            answers.append({"allowed": False, "allowed_by_acl": False, "reasons": [error.reason]})
     return answers
 
 

@@ -8,7 +8,8 @@ from swift.base.documents import JsonObject
 from swift.base.entity import EntityPath
 from swift.gateway.internal_client import InternalClient, UnexpectedResponse
 from swift.http import fields
-from swift.http.headers import with_prefix
+from swift.http.acl import is_referrer_allowed, parse_acl
+from swift.http.headers import utf8_value, with_prefix
 from swift.identity.bucketrules import DamagedPolicy, ReadPolicy, read_bucket_policy
 from swift.identity.directory import Caller, Directory
 from swift.identity.names import InvalidIdentity, QualifiedName, shown
@@ -18,6 +19,13 @@ from swift.identity.rights import AccessRequest
 from swift.identity.store import StoreUnavailable
 
 _BUCKET_ARN = "arn:aws:s3:::"
+#: Action → the access control list of Swift that can allow it.
+_ACL_OF_ACTION = {
+    "s3:listbucket": "x-container-read",
+    "s3:getobject": "x-container-read",
+    "s3:putobject": "x-container-write",
+    "s3:deleteobject": "x-container-write",
+}
 
 
 def account_of_resource(resource: str) -> str:
@@ -59,16 +67,19 @@ class PolicyCheck:
         name = resource.removeprefix(_BUCKET_ARN)
         if name.startswith("arn:"):
             request = AccessRequest((action,), self._account_of_arn(name), _Values(_parse(values)), arn=name)
-            bucket_policy, acl = None, ""
+            bucket_policy, acls = None, dict[str, str]()
         else:
             account = account_of_resource(resource)
             rest = name.removeprefix(f"{account}:") if account else name
             account = account or caller.account
             bucket, _, key = rest.partition("/")
             request = AccessRequest((action,), account, _Values(_parse(values)), bucket, key)
-            found, acl = self._bucket(account, bucket)
+            found, acls = self._bucket(account, bucket)
             bucket_policy = None if found is None else found.policy
         decision = caller.rights.explain(request, bucket_policy)
+        if decision.verdict is not PolicyVerdict.SILENT:
+            acls = {}
+        acl = acls.get(_ACL_OF_ACTION.get(action.lower(), ""), "")
         return {
             "caller": caller.name,
             "action": action,
@@ -76,7 +87,8 @@ class PolicyCheck:
             "verdict": decision.verdict.value,
             "allowed": decision.verdict is PolicyVerdict.ALLOW,
             "reasons": [str(reason) for reason in decision.reasons],
-            "acl": acl if decision.verdict is PolicyVerdict.SILENT else "",
+            "acl": ", ".join(acls.values()),
+            "allowed_by_acl": _is_in_acl(caller, acl, is_listing=action.lower() == "s3:listbucket"),
         }
 
     def _caller(self, user: str, role: str) -> Caller:
@@ -96,21 +108,30 @@ class PolicyCheck:
         parts = arn.split(":", 5)
         return self._directory.account_of(parts[4]) if len(parts) == 6 else ""
 
-    def _bucket(self, account: str, bucket: str) -> tuple[ReadPolicy | None, str]:
-        """Return the policy and the read ACL of a bucket."""
+    def _bucket(self, account: str, bucket: str) -> tuple[ReadPolicy | None, dict[str, str]]:
+        """Return the policy and the access control lists of a bucket."""
         if not bucket:
-            return None, ""
+            return None, {}
         try:
             headers = self._client.head(EntityPath(account, bucket)) or {}
             size = len(fields.CONTAINER_SYSMETA)
             found = with_prefix(headers, fields.CONTAINER_SYSMETA)
             sysmeta = {name[size:]: value for name, value in found.items()}
-            acl = ", ".join(filter(None, (headers.get("x-container-read"), headers.get("x-container-write"))))
-            return read_bucket_policy(sysmeta, bucket), acl
+            acls = {
+                name: headers[name] for name in ("x-container-read", "x-container-write") if headers.get(name)
+            }
+            return read_bucket_policy(sysmeta, bucket), acls
         except UnexpectedResponse as error:
             raise StoreUnavailable(str(error))
         except DamagedPolicy as error:
             raise InvalidIdentity("resource", str(error))
+
+
+def _is_in_acl(caller: Caller, acl: str, *, is_listing: bool) -> bool:
+    """Return True if an access control list names a group of the caller, or everybody."""
+    referrers, groups = parse_acl(utf8_value(acl))
+    is_public = is_referrer_allowed(None, referrers) and (not is_listing or ".rlistings" in groups)
+    return is_public or not set(groups).isdisjoint(caller.groups.split(","))
 
 
 def _parse(values: tuple[str, ...]) -> dict[str, str]:
