@@ -204,6 +204,19 @@ def test_pages_of_users_run_no_script_in_the_console(cluster, visit, s3, bucket)
         assert page.title() != "owned"
 
 
+def test_an_object_that_is_opened_as_a_page_cannot_use_the_session(visit, s3, bucket):
+    script = (
+        b"fetch('/console').then(found => found.text()).then("
+        b"text => { document.title = 'read'; }, () => { document.title = 'refused'; })"
+    )
+    body = b"<title>open</title><script>" + script + b"</script>"
+    s3.put_object(Bucket=bucket, Key="page.html", Body=body, ContentType="text/html")
+    page = visit()
+    page.goto(s3.generate_presigned_url("get_object", {"Bucket": bucket, "Key": "page.html"}))
+    page.wait_for_function("document.title != 'open'")
+    assert page.title() == "refused"
+
+
 def test_a_version_is_restored(cluster, visit, s3, bucket):
     s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
     s3.put_object(Bucket=bucket, Key="plan", Body=b"first")
