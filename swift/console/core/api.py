@@ -83,8 +83,8 @@ class Api:
     ) -> Response:
         """Return the response to a request for an account, a container or an object, its body not read.
 
-        The caller releases it (``open_response`` does; see ``read``). Raises ``BadForm`` for a name that would
-        address something else: a bucket's with a slash, and none for a change.
+        The caller releases it (``open_response`` does; see ``read``). Raises ``BadForm`` for a name that
+        would address something else: a bucket's with a slash, and none for a change.
         """
         if "/" in container or (not container and method not in ("GET", "HEAD")):
             raise BadForm("the name of the bucket is missing, or has a slash")
