@@ -14,10 +14,12 @@ PACKAGE = Path(__file__).parents[2] / "swift"
 HOMES = (PACKAGE / "http" / "fields.py", PACKAGE / "http" / "environkeys.py")
 HEADER = re.compile(r"x-(backend|(account|container|object|object-transient)-sysmeta)\b[a-z0-9-]*")
 KEY = re.compile(r"swift\.[a-z_]+(\.[a-z_]+)*|swift_owner|swift_sync_key|reseller_request|swob\.\w+")
-#: Of the same shape, and something else: names of settings, groups of entry points, attributes of spans.
+#: Of the same shape, and something else: names of settings, groups of entry points, attributes of spans, a
+#: command that is started.
 OTHERS = {
     "swift.account",
     "swift.auto_create_account_prefix",
+    "swift.cli.plan",
     "swift.container",
     "swift.device",
     "swift.diskfile",

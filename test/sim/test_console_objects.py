@@ -418,6 +418,13 @@ def test_without_scripts_a_deletion_goes_on_by_forms(browser, monkeypatch):
     assert "3 deleted" in page and "has ended" in page
 
 
+@pytest.mark.parametrize("fields", [{}, {"name": ""}])
+def test_a_deletion_of_nothing_deletes_nothing(browser, fields):
+    browser.post(at("/delete/step", bucket="photos"), **fields)
+    assert browser.status == 400 and "Nothing was checked" in browser.page
+    assert swift(browser, "HEAD", "photos").status == 204
+
+
 def test_errors_of_a_deletion_are_listed(browser):
     put(browser, "<b>")
     other = browser.world.browser("t:user")

@@ -57,7 +57,7 @@ together with its role and its account.
 
 | request without a caller | policies |
 |---|---|
-| temporary URL, form post | a `Deny` of the container for all callers (`"Principal": "*"`) holds |
+| temporary URL, form post | a `Deny` of the container for all (`"Principal": "*"`); its key allows the rest |
 | request of container sync | none holds: the key of the container allows it |
 
 ## Requests of the Swift API

@@ -86,7 +86,7 @@ class Collection(Generic[V]):
 
 
 class ClusterWatch:
-    """The collections of one worker; ``health`` is what its proxy knows of the nodes."""
+    """The collections of one worker; ``nodes`` is the health of nodes as its proxy knows it."""
 
     def __init__(
         self,

@@ -31,7 +31,7 @@ JSON = "application/json"
 
 @dataclass(frozen=True)
 class ConsoleParts:
-    """What all visits share."""
+    """The parts that all visits share."""
 
     forward: Forward
     renderer: Renderer
@@ -64,7 +64,7 @@ class Visit:
 
     @property
     def has_session(self) -> bool:
-        """True if somebody has logged in."""
+        """True if a person has logged in."""
         return self._session is not None
 
     @cached_property

@@ -24,6 +24,8 @@ from swift.operations.recon.client import Host
 from swift.ring.device import Device
 
 PAGE = 200
+#: Classes of the cache tier that one server may add.
+_CLASSES_MAX = 20
 #: States from the worst, each with its level; texts and advice are in ``texts.toml``.
 STATES: Mapping[str, str] = {
     "silent": "critical",
@@ -156,7 +158,7 @@ def _tier_figures(reports: Reports) -> list[dict[str, object]]:
     found: list[dict[str, object]] = []
     for host, report in sorted(reports.items()):
         tier = mapping_of(report.get("cache_tier"))
-        for name, figures in mapping_of(tier.get("classes")).items():
+        for name, figures in list(mapping_of(tier.get("classes")).items())[:_CLASSES_MAX]:
             counts = mapping_of(figures)
             failures = tier.get("failures")
             found.append(

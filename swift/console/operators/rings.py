@@ -143,7 +143,18 @@ class Preview:
 def make_preview(path: str, change: str, stored_bytes: float) -> Preview:
     """Return the effect of a change, an option of ``swift-plan rings``. Raises ``PreviewFailed``, OSError."""
     stored = f"--stored-tb={max(stored_bytes, 1e6) / 1e12:.9f}"
-    command = [sys.executable, "-m", "swift.cli.plan", "rings", "--format=json", stored, change, "--", path]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "swift.cli.plan",
+        "rings",
+        "--format=json",
+        stored,
+        change,
+        "--",
+        path,
+    ]
     try:
         done = run(command, timeout_s=PREVIEW_S)
     except ProcessTimeout:

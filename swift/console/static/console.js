@@ -84,10 +84,12 @@
     const stop = form.querySelector("[data-do=stop]");
     const fields = new URLSearchParams(new FormData(form));
     let isStopped = false;
+    let isDone = false;
     let text = "";
     stop.onclick = () => { isStopped = true; };
     stop.hidden = false;
-    for (const button of form.querySelectorAll("button:not([data-do])")) button.disabled = true;
+    const buttons = form.querySelectorAll("button:not([data-do])");
+    for (const button of buttons) button.disabled = true;
     for (let attempt = 0; !isStopped; ) {
       const found = await send("POST", form.action, {
         body: fields.toString(), headers: { "Content-Type": "application/x-www-form-urlencoded" },
@@ -110,11 +112,12 @@
       fields.set("deleted", deleted);
       fields.set("failed", failed);
       text = filled(form.dataset.state, { deleted, failed });
-      if (done) { text = `${text} ${form.dataset.done}`; break; }
+      if (done) { text = `${text} ${form.dataset.done}`; isDone = true; break; }
       part("state").textContent = text;
     }
     part("state").textContent = isStopped ? `${text} ${form.dataset.stopped}` : text;
     stop.hidden = true;
+    for (const button of buttons) button.disabled = isDone;
   }
 
   // Uploads.
@@ -355,7 +358,7 @@
     const found = await send("GET", `${ROOT}/session`);
     if (found.status !== 200) return false;
     if (found.body.user !== user) {
-      pauseAll();
+      isPaused = true;
       throw new Refused(texts.other_user);
     }
     const isNew = found.body.csrf !== csrf;

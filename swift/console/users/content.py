@@ -103,11 +103,11 @@ def show_content(visit: Visit) -> Response:
         return _text(visit)
     policy = _PDF_POLICY if kind is Preview.PDF else _INERT_POLICY
     found = _open(visit, _range_headers(visit))
-    if preview_of({**found.headers, "content-length": "0"}) is not kind:
+    if found.is_success and preview_of({**found.headers, "content-length": "0"}) is not kind:
         # It was replaced meanwhile.
         found.discard()
         return visit.refusal(visit.text("errors.412"), 412)
-    return _finish(visit, found, _essence(found.headers), policy, "inline")
+    return _finish(visit, found, _essence(head.headers), policy, "inline")
 
 
 def _text(visit: Visit) -> Response:

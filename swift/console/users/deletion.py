@@ -7,7 +7,6 @@ without scripts each step is a form that goes on.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
 from typing import NamedTuple
 
 from swift import green
@@ -71,6 +70,8 @@ def confirm_prefix(visit: Visit) -> Response:
 def delete_step(visit: Visit) -> Response:
     """Delete the next objects; say what is left."""
     deletion = _deletion(visit)
+    if deletion.is_done:
+        return visit.refusal(visit.text("delete.nothing"))
     form = visit.form
     deletion.deleted = form.number("deleted", 0, 0, 10**15)
     deletion.failed = form.number("failed", 0, 0, 10**15)
@@ -93,7 +94,8 @@ def _deletion(visit: Visit) -> Deletion:
     marker = quoted_names(form, "marker")
     return Deletion(
         bucket_of(visit.query),
-        quoted_names(form, "name"),
+        # Without a name it would be the bucket.
+        [name for name in quoted_names(form, "name") if name],
         quoted_names(form, "folder"),
         bool(form.text("segments")),
         marker[0] if marker else "",
@@ -128,7 +130,7 @@ def _step(visit: Visit, deletion: Deletion) -> None:
                 if len(deletion.failures) < _FAILURES_SHOWN:
                     deletion.failures.append(Failure(visible(name), visit.sentence_of(error)))
 
-    green.gather([partial(work)] * min(_CONCURRENCY, len(names)))
+    green.gather([work] * min(_CONCURRENCY, len(names)))
 
 
 def delete_object(api: Api, bucket: str, name: str, *, with_segments: bool) -> None:

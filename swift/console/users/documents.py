@@ -22,7 +22,7 @@ class RuleRow(NamedTuple):
 
 
 def digest_of(document: bytes | None) -> str:
-    """Return what a form carries, so that nothing is written over a change by somebody else."""
+    """Return what a form carries, so that nothing is written over the change of another person."""
     return sha256(document or b"").hexdigest()[:_DIGEST_CHARACTERS]
 
 

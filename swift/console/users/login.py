@@ -17,7 +17,7 @@ _CREDENTIAL_CHARACTERS_MAX = 1024
 
 
 def show_login(visit: Visit) -> Response:
-    """Show the form; somebody who has logged in is led on."""
+    """Show the form; a person who has logged in is led on."""
     back = checked_return(visit.query.text("next"))
     if visit.has_session:
         return visit.lead_to(back)

@@ -51,7 +51,7 @@ class ReadSetting(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """What forms carry, see ``digest_of``."""
+        """The digest that forms carry, see ``digest_of``."""
         return digest_of(self.document)
 
 
