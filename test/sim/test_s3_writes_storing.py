@@ -6,7 +6,7 @@ from base64 import b64encode
 
 import pytest
 
-from test.support.s3_fixtures import Multipart
+from test.support.s3_fixtures import STRANGER, Multipart
 
 SUM = b64encode(zlib.crc32(b"data").to_bytes(4, "big")).decode()
 SHOW = {"x-amz-checksum-mode": "ENABLED"}
@@ -126,3 +126,25 @@ def test_tagging_a_version_keeps_the_expiry_of_the_object(s3):
     tags = b"<Tagging><TagSet><Tag><Key>a</Key><Value>b</Value></Tag></TagSet></Tagging>"
     assert s3("PUT", "/bucket/key?tagging", {}, tags).status == 200
     assert s3.sim("HEAD", "/AUTH_test/bucket/key?symlink=get").headers["x-delete-at"] == "4000000000"
+
+
+@pytest.mark.parametrize("other", ["theirs", "bucket"])
+def test_a_copy_may_have_a_source_of_another_account(s3, other):
+    assert s3("PUT", f"/{other}", **STRANGER).status == 200
+    assert s3("PUT", f"/{other}/key", {"x-amz-meta-a": "b"}, b"their content", **STRANGER).status == 200
+    source = {"x-amz-copy-source": f"/AUTH_test2:{other}/key"}
+    assert s3("PUT", "/bucket/copy", source).code == "AccessDenied"
+    acl = {"x-container-read": "test:tester"}
+    assert s3.sim("POST", f"/AUTH_test2/{other}", acl).status == 204
+    s3.sim.cache.values.clear()
+    assert s3("PUT", "/bucket/copy", source).status == 200
+    found = s3("GET", "/bucket/copy")
+    assert (found.body, found.headers["x-amz-meta-a"]) == (b"their content", "b")
+    upload = Multipart(s3, "/bucket/large")
+    part = s3("PUT", f"/bucket/large?partNumber=1&uploadId={upload.id}", source)
+    assert part.status == 200
+    [etag] = part.texts("ETag")
+    assert upload.complete((1, etag.strip('"'))).status == 200
+    assert s3("GET", "/bucket/large").body == b"their content"
+    # Whether a bucket of another account exists is not told.
+    assert s3("PUT", "/bucket/copy", {"x-amz-copy-source": "/AUTH_test2:none/key"}).code == "AccessDenied"

@@ -20,7 +20,7 @@ object.
 
 A bucket is a container of the caller's account, and a key is the name of an object. The access key is
 `account:user` of tempauth, or an access key of Keystone with the filter `s3token`. To address a bucket of
-another account, put the account before it: `/AUTH_other:bucket/key`. The page
+another account, put the account before it: `/AUTH_other:bucket/key`, also as the source of a copy. The page
 [access by the S3 API](../explanation/s3-access.md) explains permissions.
 
 ## Behaviour

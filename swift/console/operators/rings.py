@@ -159,6 +159,8 @@ def make_preview(path: str, change: str, stored_bytes: float) -> Preview:
         done = run(command, timeout_s=PREVIEW_S)
     except ProcessTimeout:
         raise PreviewFailed(f"it takes more than {PREVIEW_S:g} s")
+    if done.status and "No module named" in done.output:
+        raise PreviewFailed("swift-plan is not installed here; Debian has it in the package swift-tools")
     if done.status:
         raise PreviewFailed(done.output.strip().rpartition("\n")[2])
     facts = mapping_of(json.loads(done.output[done.output.index("{") :]))

@@ -128,7 +128,7 @@ class PolicyCheck:
 
 
 def _is_in_acl(caller: Caller, acl: str, *, is_listing: bool) -> bool:
-    """Return True if an access control list names a group of the caller, or everybody."""
+    """Return True if an access control list names a group of the caller, or all clients."""
     referrers, groups = parse_acl(utf8_value(acl))
     is_public = is_referrer_allowed(None, referrers) and (not is_listing or ".rlistings" in groups)
     return is_public or not set(groups).isdisjoint(caller.groups.split(","))

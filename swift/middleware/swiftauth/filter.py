@@ -449,7 +449,7 @@ class Swiftauth(GroupAuthorization):
             "name": caller.name,
             "tenant": caller.tenant,
             "account": caller.account,
-            # A key with limits may have been made for somebody else.
+            # A key with limits may be in other hands than the operator's.
             "operator": caller.is_operator and not caller.rights.boundaries,
             "owner": caller.rights.verdict_in(caller.account) is PolicyVerdict.ALLOW,
             "ends": holder.ticket.ends,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from swift.config import declared
 from swift.operations.deploy.inventory import (
+    CONSOLE,
     MEMCACHED_PORT,
     PORTS,
     PROXY,
@@ -223,6 +224,8 @@ def _proxy_conf(inventory: Inventory, host: Host, secrets: Secrets) -> Sections:
     proxy = inventory.proxy
     known = declared.filters("proxy")
     defaults = [each.section for each in known.values() if each.default]
+    if not proxy.console:
+        defaults.remove(CONSOLE)
     if proxy.auth == SWIFTAUTH:
         defaults = [SWIFTAUTH if name == TEMPAUTH else name for name in defaults]
     pipeline = proxy.pipeline or (*defaults, "proxy-logging", "proxy-server")
@@ -242,6 +245,8 @@ def _proxy_conf(inventory: Inventory, host: Host, secrets: Secrets) -> Sections:
     entries = {each.section: name for name, each in known.items()}
     for section in dict.fromkeys(pipeline[:-1]):
         sections[f"filter:{section}"] = {"use": f"egg:swift#{entries.get(section, section)}"}
+    if proxy.console:
+        sections[f"filter:{CONSOLE}"]["public"] = "true"
     if "filter:tempauth" in sections:
         for name, groups in proxy.users:
             sections["filter:tempauth"][_user_option(name)] = " ".join((secrets.keys[name], *groups))

@@ -128,7 +128,7 @@ class ClusterOptions:
 
 
 #: Filters that know the users.
-TEMPAUTH, SWIFTAUTH = "tempauth", "swiftauth"
+TEMPAUTH, SWIFTAUTH, CONSOLE = "tempauth", "swiftauth", "console"
 
 
 @dataclass(frozen=True)
@@ -143,6 +143,8 @@ class ProxyOptions:
     pipeline: tuple[str, ...]
     users: tuple[tuple[str, tuple[str, ...]], ...]
     auth: str = TEMPAUTH
+    #: True if the proxies serve the console, which needs ``swiftauth``.
+    console: bool = False
 
 
 @dataclass(frozen=True)
@@ -280,12 +282,18 @@ def _parse_proxy(table: Table, conf: Mapping[str, Mapping[str, str]]) -> ProxyOp
         raise table.error("pipeline", "has no swiftauth, which auth names")
     if pipeline and (pipeline[-1] != "proxy-server" or pipeline.count("proxy-server") > 1):
         raise table.error("pipeline", "must end with proxy-server")
+    console = table.flag("console", False)
+    if console and auth != SWIFTAUTH:
+        raise table.error("console", f'needs auth = "{SWIFTAUTH}"')
+    if console and pipeline and CONSOLE not in pipeline:
+        raise table.error("console", f"needs {CONSOLE} in the pipeline")
     options = ProxyOptions(
         port=table.integer("port", 8080, least=1, most=65535),
         workers=_parse_workers(table),
         pipeline=pipeline,
         users=tuple(users),
         auth=auth,
+        console=console,
     )
     table.end()
     return options

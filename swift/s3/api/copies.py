@@ -58,7 +58,7 @@ from swift.s3.core.metadata import (
     s3_version_id,
     to_swift_headers,
 )
-from swift.s3.core.names import is_bucket_name
+from swift.s3.core.names import S3Target, is_bucket_name
 from swift.s3.core.payload import S3Upload, VerifiedBody
 from swift.s3.core.session import with_trusted_bucket
 from swift.s3.core.xml import Group, Text, Value
@@ -79,6 +79,20 @@ class CopySource(NamedTuple):
     bucket: str
     key: str
     version: str = ""
+    #: The account that the source names; empty for that of the request.
+    account: str = ""
+
+    def is_target(self, call: Call) -> bool:
+        """Return True if the object is copied onto itself."""
+        is_same = (self.bucket, self.key) == (call.bucket, call.key) and not self.version
+        return is_same and self.account in ("", call.session.account)
+
+    def call_of(self, call: Call) -> Call:
+        """Return the call for requests to the source: rights in buckets of another account do not count."""
+        if self.account in ("", call.session.account):
+            return call
+        session = call.session._replace(path_account=self.account, trusted_bucket="", silent_bucket="")
+        return replace(call, session=session)
 
     @property
     def query(self) -> str:
@@ -102,13 +116,14 @@ def parse_copy_source(call: Call) -> CopySource:
     bucket, _, key = path.removeprefix("/").partition("/")
     if not bucket or not key or RESERVED in path:
         raise _invalid_source(value)
+    bucket, _key, account = S3Target.of(bucket, key)
     if not is_bucket_name(bucket, dns=call.settings.dns_compliant_bucket_names):
         raise S3Error("NoSuchBucket", details={"BucketName": bucket})
     if version:
         validate_version_id(version)
     if version and not call.features.versioning:
         raise S3Error("NotImplemented", "There is no object versioning here.")
-    source = CopySource(bucket, key, version)
+    source = CopySource(bucket, key, version, account)
     if decoded == path:
         return source
     # Some clients send "+" for a blank.
@@ -119,7 +134,7 @@ def parse_copy_source(call: Call) -> CopySource:
 def _has_source(call: Call, source: CopySource) -> bool:
     """Return True if a source exists and may be read."""
     try:
-        session = authorize_source(call, source.bucket, source.key, source.version)
+        session = authorize_source(source.call_of(call), source.bucket, source.key, source.version)
         return session.head(source.bucket, source.key, query=source.query).is_success
     except S3Error:
         return False
@@ -132,6 +147,7 @@ def _invalid_source(value: str) -> S3Error:
 
 def open_source(call: Call, source: CopySource, byte_range: str | None = None) -> Response:
     """Return the response with the source's content, which the caller releases; raise ``S3Error``."""
+    call = source.call_of(call)
     session = authorize_source(call, source.bucket, source.key, source.version)
     if call.settings.s3_acl and not session.is_trusted_in(source.bucket):
         acl = read_object_acl(
@@ -188,7 +204,7 @@ def copy_object(call: Call) -> Response:
     replaces = _is_replace_directive(headers, "metadata")
     changes = replaces or _is_replace_directive(headers, "tagging") or REDIRECT_HEADER in headers
     changes = changes or "x-amz-storage-class" in headers
-    if source[:2] == (call.bucket, call.key) and not source.version and not changes:
+    if source.is_target(call) and not changes:
         raise invalid_request(
             "This copy request is illegal because it is trying to copy an object to "
             "itself without changing the object's metadata, storage class, website redirect location or "

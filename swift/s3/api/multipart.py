@@ -333,7 +333,8 @@ def _validate_source_range(call: Call, source: CopySource, text: str | None) -> 
             "The x-amz-copy-source-range value must be of the form bytes=first-last where first and last are "
             "the zero-based offsets of the first and last bytes to copy",
         )
-    head = call.session.head(source.bucket, source.key, query=source.query)
+    session = source.call_of(call).session
+    head = session.head(source.bucket, source.key, query=source.query)
     size = int(head.headers.get("content-length") or 0)
     if head.is_success and int(last) >= size:
         raise invalid_argument(

@@ -73,6 +73,12 @@ class S3Target(NamedTuple):
     key: str
     account: str = ""
 
+    @classmethod
+    def of(cls, bucket: str, key: str) -> S3Target:
+        """Return the target for a bucket that may be qualified with an account."""
+        account, colon, name = bucket.partition(ACCOUNT_SEPARATOR)
+        return cls(name, key, account) if colon and account else cls(bucket, key)
+
 
 def host_bucket_of(request: Request, domains: tuple[str, ...]) -> str:
     """Return the bucket in the host name below one of the domains, in lower case; empty for none."""
@@ -103,8 +109,7 @@ def parse_target(request: Request, host_bucket: str) -> S3Target:
     bucket, _, key = path[1:].partition("/")
     if key and not bucket:
         raise S3Error("InvalidBucketName", details={"BucketName": ""})
-    account, colon, name = bucket.partition(ACCOUNT_SEPARATOR)
-    return S3Target(name, key, account) if colon and account else S3Target(bucket, key)
+    return S3Target.of(bucket, key)
 
 
 def _invalid_uri(request: Request, text: str | None = None) -> S3Error:

@@ -187,6 +187,18 @@ def test_the_key_is_made_once(tmp_path):
     assert complete_secrets(None, inventory_of(tmp_path)).swiftauth == ""
 
 
+def test_the_console_is_there_if_it_is_wanted(tmp_path):
+    conf = rendered(tmp_path, SWIFTAUTH)["proxy-server.conf"]
+    assert "console" not in conf
+    wanted = SWIFTAUTH.replace('auth = "swiftauth"', 'auth = "swiftauth"\nconsole = true')
+    conf = rendered(tmp_path, wanted)["proxy-server.conf"]
+    assert section(conf, "filter:console") == {"use": "egg:swift#console", "public": "true"}
+    assert " console cache " in section(conf, "pipeline:main")["pipeline"] + " "
+    without = INVENTORY.replace("[proxy.users]", "[proxy]\nconsole = true\n[proxy.users]")
+    with pytest.raises(InventoryError, match="swiftauth"):
+        inventory_of(tmp_path, without)
+
+
 @pytest.mark.parametrize(
     "more", ['[proxy.users]\n"a:b" = []', 'pipeline = ["cache", "tempauth", "proxy-server"]']
 )
