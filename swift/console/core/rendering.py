@@ -6,7 +6,6 @@ import functools
 import re
 import time
 import tomllib
-import unicodedata
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,12 +15,9 @@ from swift.base.documents import JsonObject
 from swift.console.core.web import link
 
 _HERE = Path(__file__).parents[1]
-#: Categories of characters that are not shown as such: controls, marks of direction, half surrogates.
-_HIDDEN = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
-#: Others that look like nothing, or like a space: spaces, fillers, joiners, selectors of variants.
+#: Characters without a picture, besides those that are not printable: fillers, joiners, variant selectors.
 _is_blank = re.compile(
-    "[\u00a0\u034f\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200a\u202f\u205f\u2800\u3164\ufe00-\ufe0f"
-    "\uffa0\U000e0100-\U000e01ef]"
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 ).match
 #: Spreadsheets take a cell that begins like that for a formula, after blanks and in full width as well.
 _is_formula = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]").match
@@ -53,11 +49,9 @@ def load_texts() -> Texts:
 
 def visible(text: str) -> str:
     """Return a name with an escape for each character that would be invisible or change others."""
-    return "".join(f"\\u{{{ord(c):x}}}" if _is_hidden(c) else c for c in text)
-
-
-def _is_hidden(character: str) -> bool:
-    return unicodedata.category(character) in _HIDDEN or _is_blank(character) is not None
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(f"\\u{{{ord(c):x}}}" if not c.isprintable() or _is_blank(c) else c for c in text)
 
 
 def inert_cell(cell: object) -> object:

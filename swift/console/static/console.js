@@ -1,7 +1,7 @@
 "use strict";
 (() => {
   const ROOT = "/console";
-  const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\u{a0}\u{34f}\u{115f}\u{1160}\u{1680}\u{17b4}\u{17b5}\u{180b}-\u{180f}\u{2000}-\u{200a}\u{202f}\u{205f}\u{2800}\u{3164}\u{fe00}-\u{fe0f}\u{ffa0}\u{e0100}-\u{e01ef}]/gu;
+  const HIDDEN = /(?! )[\p{C}\p{Z}\u{34f}\u{115f}\u{1160}\u{17b4}\u{17b5}\u{180b}-\u{180f}\u{2800}\u{3164}\u{fe00}-\u{fe0f}\u{ffa0}\u{e0100}-\u{e01ef}]/gu;
   const PART_BYTES = 16 * 1024 * 1024;
   const PARALLEL = 2;
   const ATTEMPTS = 8;
