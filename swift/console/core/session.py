@@ -20,7 +20,7 @@ from swift.http.response import Response
 #: With this prefix browsers take the cookie from this very host, over TLS or from the loopback interface.
 COOKIE = "__Host-swift-console"
 #: Seconds for which the facts of a session are used without reading them again.
-FRESH_S = 20.0
+FRESH_S = 5.0
 _KEPT_MAX = 1000
 _TOKEN_CHARACTERS_MAX = 3900
 _ANSWER_BYTES_MAX = 1 << 20
