@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
@@ -38,8 +37,8 @@ class Memo(dict[K, V]):
         return value
 
 
-class SizedCache(OrderedDict[K, V]):
-    """Values by key, each with a size, within a number of bytes; those of the longest time make room.
+class SizedCache(dict[K, V]):
+    """Values by key, each with a size, within a number of bytes; the oldest make room.
 
     ``get`` is that of a dictionary: a value that is in it costs no function call of ours.
     """

@@ -84,12 +84,7 @@ def make_parser() -> CommandLine:
         default=None,
         help="users are in the proxy's configuration, not in the cluster",
     )
-    add(
-        "--public-console",
-        action="store_true",
-        default=None,
-        help="serve the console on an --ip beyond the loopback interface too; browsers need TLS there",
-    )
+    add("--public-console", action="store_true", default=None, help="the console on a public --ip, too")
     add("--port", type=_port, help="port of the proxy (8080)")
     add("--base-port", type=_port, help="first port of the storage servers (6200)")
     add("--cache-port", type=_port, help="port of the cache (11311)")
@@ -179,7 +174,6 @@ def plans_from_args(args: argparse.Namespace) -> tuple[ClusterPlan | None, Clust
                 **choices,
                 "key": choices["key"] or secrets.token_hex(16),
                 "tempauth": bool(args.tempauth),
-                "public_console": bool(args.public_console),
             },
         )
         plan.check()

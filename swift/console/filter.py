@@ -121,7 +121,7 @@ class Console(Filter):
         """Serve a page; requests for other paths, and signed requests for a bucket, go on."""
         path = request.raw_path
         if path.startswith("/auth/oidc/"):
-            return login.finish_oidc(request, self.forward)
+            return login.finish_oidc(request, self._parts)
         is_own = path == ROOT or path.startswith(f"{ROOT}/")
         if not is_own or "authorization" in request.headers or is_presigned(request):
             response = self.forward(request)
@@ -131,7 +131,9 @@ class Console(Filter):
         try:
             return self._serve(request)
         except BadForm as error:
-            return Visit(_without_query(request), self._parts, None).refusal(str(error))
+            # The query cannot be read, so no page can be made with it.
+            request.query = ""
+            return Visit(request, self._parts, None).form_refusal(error)
 
     def _serve(self, request: Request) -> Response:
         path = request.raw_path[len(ROOT) :].rstrip("/") or "/"
@@ -149,7 +151,10 @@ class Console(Filter):
             return visit.refusal(visit.text(f"errors.page_{status}"), status)
         if session is not None:
             request.env[environkeys.ACCESS_LOGGING] = {"user_id": session.name}
-        return self._refuse(visit, route, session) or self._respond(visit, route)
+        try:
+            return self._refuse(visit, route, session) or self._respond(visit, route)
+        except BadForm as error:
+            return visit.form_refusal(error)
 
     def _refuse(self, visit: Visit, route: Route, session: Session | None) -> Response | None:
         """Return the refusal of a visit that may not be; None if it may."""
@@ -158,11 +163,7 @@ class Console(Filter):
         if route.access is Access.ANYONE:
             return None
         if session is None:
-            if visit.wants_json:
-                return visit.json({"error": visit.text("errors.401"), "log_in": link("/login")}, 401)
-            # A form that was sent is lost; its page is where the way goes on.
-            back = visit.address if route.method in _SAFE_METHODS else _page_of_form(visit)
-            return visit.redirect("/login", next=back)
+            return _lead_to_log_in(visit, route)
         if route.method not in _SAFE_METHODS and not session.is_csrf_token(_csrf_token(visit)):
             return visit.refusal(visit.text("errors.stale_page"), 403)
         if route.access is Access.OPERATORS and not session.is_operator:
@@ -175,15 +176,22 @@ class Console(Filter):
         except ApiError as error:
             if error.status == 401:
                 self._parts.sessions.end(visit.session)
-                if not visit.wants_json:
-                    back = visit.address if route.method in _SAFE_METHODS else _page_of_form(visit)
-                    return visit.redirect("/login", next=back)
+                return _lead_to_log_in(visit, route)
             return visit.api_refusal(error)
 
     def _storage_refusal(self, request: Request, status: int) -> Response:
         visit = Visit(request, self._parts, None)
         transaction = str(request.env.get(environkeys.TRANS_ID, ""))
         return visit.api_refusal(ApiError(max(status, 500), "", transaction))
+
+
+def _lead_to_log_in(visit: Visit, route: Route) -> Response:
+    """Return the response to a visit whose session has ended."""
+    if visit.wants_json:
+        return visit.json({"error": visit.text("errors.401"), "log_in": link("/login")}, 401)
+    # A form that was sent is lost; its page is where the way goes on.
+    back = visit.address if route.method in _SAFE_METHODS else _page_of_form(visit)
+    return visit.redirect("/login", next=back)
 
 
 def _csrf_token(visit: Visit) -> str:
@@ -196,11 +204,6 @@ def _page_of_form(visit: Visit) -> str:
     """Return the console's page that sent a form, from the Referer; the first page if it is another."""
     _, mark, path = visit.request.headers.get("referer", "").partition(visit.api.host)
     return path if mark else ROOT
-
-
-def _without_query(request: Request) -> Request:
-    request.query = ""
-    return request
 
 
 class _Off(Filter):

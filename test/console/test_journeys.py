@@ -1,4 +1,4 @@
-"""What people do in the console, with Chromium; what the API says afterwards."""
+"""The ways of people through the console, with Chromium; the API confirms each."""
 
 import json
 import re

@@ -1,5 +1,8 @@
 """The console: log-in, sessions, and what protects them."""
 
+import json
+from dataclasses import replace
+
 import pytest
 
 from swift.console.core.session import COOKIE
@@ -212,7 +215,7 @@ def test_a_log_in_by_a_provider_becomes_a_session(world):
             request.env[environkeys.OIDC_SESSION] = (token, "/console/buckets?prefix=%3Cb%3E&x=1")
         return inner.handle(request)
 
-    world.filter.forward = handle
+    world.filter._parts = replace(world.filter._parts, forward=handle)
     browser = world.browser()
     page = browser.get("/auth/oidc/corp/callback?code=x")
     assert 'content="0;url=/console/buckets?prefix=%3Cb%3E&amp;x=1"' in page
@@ -225,3 +228,29 @@ def test_an_unreachable_cluster_is_told_with_the_transaction(world):
     world.sim.faults.answers.update(dict.fromkeys(world.sim.transport.apps, 503))
     browser.get("/console/buckets")
     assert browser.status == 503 and "<code>tx1</code>" in browser.page
+
+
+def test_the_audit_log_has_what_people_do_in_the_console(make_sim):
+    lines = []
+    world = ConsoleWorld(make_sim(allow_account_management=True), audit=lines.append)
+    browser = world.browser("t:owner")
+    browser.get("/console/buckets")
+    browser.post("/console/buckets/make", bucket="made", versions="yes")
+    browser.get("/console/keys")
+    browser.post("/console/keys/make", note="x", days="0")
+    browser.send("PUT", "/console/upload/whole?bucket=made&name=one", {"content-length": "1"}, b"x")
+    browser.post("/console/login", user="t:owner", key="wrong")
+    browser.post("/console/buckets/delete", bucket="made")
+    found = [
+        (each["method"], each["status"], each.get("container"), each.get("user"))
+        for each in map(json.loads, lines)
+    ]
+    for line in [
+        ("PUT", 201, "made", "t:owner"),
+        ("POST", 200, None, "t:owner"),
+        ("GET", 401, None, "t:owner"),
+        ("DELETE", 409, "made", "t:owner"),
+    ]:
+        assert line in found, found
+    assert any(each.get("object") == "one" for each in map(json.loads, lines))
+    assert all(each["client"] == "10.0.0.9" for each in map(json.loads, lines))

@@ -106,7 +106,7 @@ def test_rules_of_the_lifecycle_are_added_and_deleted(owner):
     old = seen_of(page, "lifecycle")
     fields = {"bucket": S3_NAME, "setting": "lifecycle", "id": "two", "days": "1"}
     owner.post("/console/bucket/rule", seen=old, **fields)
-    assert owner.status == 400 and "changed meanwhile" in owner.page
+    assert owner.status == 412 and "changed meanwhile" in owner.page
     page = owner.get("/console/bucket", bucket=S3_NAME)
     owner.post("/console/bucket/rule", seen=seen_of(page, "lifecycle"), **fields)
     assert owner.page.count("Expiration Days") == 2

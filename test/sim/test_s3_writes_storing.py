@@ -146,5 +146,5 @@ def test_a_copy_may_have_a_source_of_another_account(s3, other):
     [etag] = part.texts("ETag")
     assert upload.complete((1, etag.strip('"'))).status == 200
     assert s3("GET", "/bucket/large").body == b"their content"
-    # Whether a bucket of another account exists is not told.
+    # The response does not tell if a bucket of another account exists.
     assert s3("PUT", "/bucket/copy", {"x-amz-copy-source": "/AUTH_test2:none/key"}).code == "AccessDenied"

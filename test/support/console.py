@@ -14,6 +14,7 @@ from swift.console.filter import Console, ConsoleSettings
 from swift.http.mediatypes import TypeGuesser
 from swift.http.request import Request
 from swift.identity.passwords import LoginBrake
+from swift.middleware.audit_log.filter import AuditLog
 from swift.middleware.bulk.filter import Bulk, BulkSettings
 from swift.middleware.copy import Copy, CopySettings
 from swift.middleware.slo.filter import Slo
@@ -67,8 +68,11 @@ class ConsoleWorld:
     password of each is its name and ``-password``.
     """
 
-    def __init__(self, sim, cluster=None, **settings):
-        """``cluster`` is what the pages for operators show; without it there are no rings to read."""
+    def __init__(self, sim, cluster=None, audit=lambda _line: None, **settings):
+        """``cluster`` is what the pages for operators show; without it there are no rings to read.
+
+        ``audit`` gets the lines of the audit log.
+        """
         self.sim = sim
         guesser = TypeGuesser("/none", ())
         telemetry = Telemetry(silent_log())
@@ -86,7 +90,7 @@ class ConsoleWorld:
         )
         s3 = S3Api(auth, S3Settings.parse({"min_segment_size": "1"}), telemetry, Features(query_api=True))
         bulk = Bulk(s3, BulkSettings(), 1024, telemetry)
-        front = TEMPURL.build(bulk, {})
+        front = AuditLog(TEMPURL.build(bulk, {}), audit)
         inner = SimpleNamespace(handle=self._with_cache(front.handle))
         self.filter = Console(
             inner, ConsoleSettings(**settings), cluster or ClusterWatch("/none", sim.policies)

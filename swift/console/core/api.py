@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 from hashlib import md5
+from typing import TypedDict, Unpack
 from urllib.parse import quote
 
 from lxml import etree
@@ -15,9 +15,10 @@ from swift.base.documents import JsonObject
 from swift.base.errors import SwiftError
 from swift.console.core.session import RecentValues, Session
 from swift.console.core.web import BadForm
+from swift.console.core.xml import parse_xml
 from swift.gateway.subrequest import Forward, open_response
 from swift.http import environkeys
-from swift.http.body import RequestBody
+from swift.http.body import BodyError, RequestBody
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import Response
@@ -30,7 +31,6 @@ _PASSED_HEADERS = (
     *("host", "user-agent", "x-forwarded-for", "x-cluster-client-ip", "x-forwarded-proto"),
     "accept-language",
 )
-_SUCCESS = range(200, 300)
 
 
 class ApiError(SwiftError):
@@ -42,6 +42,17 @@ class ApiError(SwiftError):
         self.status = status
         self.reason = reason
         self.transaction = transaction
+
+
+class Content(TypedDict, total=False):
+    """The content of a request, and the statuses besides 2xx that its caller handles, as keywords."""
+
+    query: Mapping[str, str] | None
+    headers: HeaderMap | None
+    body: RequestBody | bytes
+    also: Collection[int]
+    #: An account other than the session's, for the Swift API.
+    account: str
 
 
 class Api:
@@ -69,94 +80,58 @@ class Api:
 
     # Swift's API
 
-    def send(
-        self,
-        method: str,
-        container: str = "",
-        name: str = "",
-        *,
-        query: Mapping[str, str] | None = None,
-        headers: HeaderMap | None = None,
-        body: RequestBody | bytes = b"",
-        account: str = "",
-        also: Collection[int] = (),
+    def stream(
+        self, method: str, container: str = "", name: str = "", **content: Unpack[Content]
     ) -> Response:
         """Return the response to a request for an account, a container or an object, its body not read.
 
-        The caller releases it (``open_response`` does; see ``read``). Raises ``BadForm`` for the name of a
-        bucket that would address something else.
+        It is to become the response to the browser. Raises ``BadForm`` for the name of a bucket that would
+        address something else.
         """
-        _require_bucket(method, container)
-        path = f"/v1/{quote(account or self.account)}"
-        if container:
-            path += f"/{quote(container)}"
-        if name:
-            path += f"/{quote(name)}"
-        sent: HeaderMap = dict(headers or {})
+        sub = self._swift_request(method, container, name, content)
+        found = self._forward(sub)
+        if self._is_expected(found, content):
+            return found
+        raise self._error(self._read(lambda _request: found, sub))
+
+    def read(self, method: str, container: str = "", name: str = "", **content: Unpack[Content]) -> Response:
+        """Return the response with its whole body, as ``stream``."""
+        return self._send(self._swift_request(method, container, name, content), content)
+
+    def _swift_request(self, method: str, container: str, name: str, content: Content) -> Request:
+        _require_bucket(method, container, name)
+        parts = ("v1", content.get("account") or self.account, container, name)
+        path = "".join(f"/{quote(part)}" for part in parts if part)
+        sent: HeaderMap = dict(content.get("headers") or {})
         if self._session is not None:
             sent["x-auth-token"] = self._session.token
-        return self._checked(self._request(method, path, quote_query(query or {}), sent, body), also)
+        query = quote_query(content.get("query") or {})
+        return self._request(method, path, query, sent, content.get("body", b""))
 
-    def read(
-        self,
-        method: str,
-        container: str = "",
-        name: str = "",
-        *,
-        query: Mapping[str, str] | None = None,
-        headers: HeaderMap | None = None,
-        body: RequestBody | bytes = b"",
-        account: str = "",
-        also: Collection[int] = (),
-    ) -> Response:
-        """Return the response with its whole body, as ``send``."""
-        found = self.send(
-            method,
-            container,
-            name,
-            query=query,
-            headers=headers,
-            body=body,
-            account=account,
-            also=also,
-        )
-        found.read_body(RESPONSE_BYTES_MAX)
-        return found
-
-    def listing(self, container: str = "", *, account: str = "", **query: str) -> list[JsonObject]:
+    def listing(self, container: str = "", **query: str) -> list[JsonObject]:
         """Return a page of the containers of the account, or of the names of a container."""
-        found = self.read("GET", container, query={"format": "json", **query}, account=account, also=(204,))
-        rows: list[JsonObject] = json.loads(found.read_body(RESPONSE_BYTES_MAX) or b"[]")
+        found = self.read("GET", container, query={"format": "json", **query}, also=(204,))
+        rows: list[JsonObject] = json.loads(found.read_body() or b"[]")
         return rows
 
     # S3
 
-    def s3(
-        self,
-        method: str,
-        bucket: str = "",
-        key: str = "",
-        *,
-        query: Mapping[str, str] | None = None,
-        headers: HeaderMap | None = None,
-        body: RequestBody | bytes = b"",
-        also: Collection[int] = (),
-    ) -> Response:
-        """Return the response to a signed request, its body not read; see ``send``."""
-        _require_bucket(method, bucket)
-        path, asked = s3_path(bucket, key), dict(query or {})
-        sent: HeaderMap = dict(headers or {})
+    def s3(self, method: str, bucket: str = "", key: str = "", **content: Unpack[Content]) -> Response:
+        """Return the response to a signed request with its whole body; see ``stream``."""
+        _require_bucket(method, bucket, key)
+        path, query = s3_path(bucket, key), content.get("query") or {}
+        body = content.get("body", b"")
+        sent: HeaderMap = dict(content.get("headers") or {})
         if isinstance(body, bytes) and body:
             sent.setdefault("content-md5", b64encode(md5(body, usedforsecurity=False).digest()).decode())
         signed = {name: value for name, value in sent.items() if name.startswith("x-amz-")}
-        sent.update(self.signer().sign_headers(method, self.host, path, asked, more=signed))
-        return self._checked(self._request(method, path, quote_query(asked), sent, body), also)
+        sent.update(self.signer().sign_headers(method, self.host, path, query, more=signed))
+        return self._send(self._request(method, path, quote_query(query), sent, body), content)
 
     def s3_document(self, bucket: str, key: str = "", **query: str) -> bytes | None:
         """Return a document that a GET of a subresource has; None if there is none (404)."""
         found = self.s3("GET", bucket, key, query=query, also=(404,))
-        data = found.read_body(RESPONSE_BYTES_MAX)
-        return None if found.status == 404 else data
+        return None if found.status == 404 else found.read_body()
 
     def presign(self, method: str, bucket: str, key: str, life_s: int, **query: str) -> str:
         """Return a URL that may be used without other credentials until its end, or the session's."""
@@ -186,37 +161,27 @@ class Api:
 
     def revoke_token(self) -> None:
         """End the session on every proxy."""
-        assert self._session is not None, "pages that use it need a session"
-        sent: HeaderMap = {"x-auth-token": self._session.token}
-        self._checked(self._request("DELETE", "/auth/token", "", sent, b""), (401,))
+        self._send(self._request("DELETE", "/auth/token", "", self._token_headers(), b""), {"also": (401,)})
 
     def _post(self, path: str, value: JsonObject | None) -> JsonObject:
-        assert self._session is not None, "pages that use it need a session"
-        sent: HeaderMap = {"x-auth-token": self._session.token}
         body = b"" if value is None else json.dumps(value).encode("ascii")
-        found = self._checked(self._request("POST", path, "", sent, body), ())
-        result: JsonObject = json.loads(found.read_body(RESPONSE_BYTES_MAX))
+        found = self._send(self._request("POST", path, "", self._token_headers(), body), {})
+        result: JsonObject = json.loads(found.read_body())
         return result
+
+    def _token_headers(self) -> HeaderMap:
+        assert self._session is not None, "pages that use it need a session"
+        return {"x-auth-token": self._session.token}
 
     # all
 
-    def anonymous(
-        self, method: str, path: str, headers: HeaderMap | None = None, query: str = ""
-    ) -> Response:
-        """Return the response to a request of no session, whatever its status."""
-        found = self._request(method, path, query, dict(headers or {}), b"")
-        found.read_body(RESPONSE_BYTES_MAX)
-        return found
-
-    @contextmanager
-    def opened(self, response: Response) -> Iterator[Response]:
-        """Release a response of ``send`` or ``s3`` at the end of the block."""
-        with open_response(lambda _request: response, self._visit) as found:
-            yield found
+    def anonymous(self, method: str, path: str, headers: HeaderMap | None = None) -> Response:
+        """Return the response to a request of no session with its whole body, whatever its status."""
+        return self._read(self._forward, self._request(method, path, "", dict(headers or {}), b""))
 
     def _request(
         self, method: str, path: str, query: str, headers: HeaderMap, body: RequestBody | bytes
-    ) -> Response:
+    ) -> Request:
         visit = self._visit
         passed = {name: visit.headers[name] for name in _PASSED_HEADERS if name in visit.headers}
         if isinstance(body, bytes) and (body or method in ("PUT", "POST")):
@@ -233,17 +198,36 @@ class Api:
             scheme=visit.scheme,
         )
         sub.remote_port = visit.remote_port
-        return self._forward(sub)
+        return sub
 
-    def _checked(self, response: Response, also: Collection[int]) -> Response:
-        if response.status in _SUCCESS or response.status in also:
-            return response
-        transaction = str(self._visit.env.get(environkeys.TRANS_ID, ""))
-        try:
-            data = response.read_body(RESPONSE_BYTES_MAX)
-        except ValueError:
-            data = b""
-        raise ApiError(response.status, _reason(response.headers.get("content-type", ""), data), transaction)
+    def _send(self, sub: Request, content: Content) -> Response:
+        """Return the response with its whole body; raise ``ApiError`` for an unexpected status."""
+        found = self._read(self._forward, sub)
+        if self._is_expected(found, content):
+            return found
+        raise self._error(found)
+
+    def _read(self, forward: Forward, sub: Request) -> Response:
+        """Return a response with its whole body; its end is reported, so that it is logged."""
+        with open_response(forward, sub) as response:
+            try:
+                response.read_body(RESPONSE_BYTES_MAX)
+            except (BodyError, ValueError):
+                # It broke off, or no page can be made of it.
+                raise ApiError(502, "", self._transaction)
+        return response
+
+    @staticmethod
+    def _is_expected(response: Response, content: Content) -> bool:
+        return response.is_success or response.status in content.get("also", ())
+
+    def _error(self, response: Response) -> ApiError:
+        reason = _reason(response.headers.get("content-type", ""), response.read_body())
+        return ApiError(response.status, reason, self._transaction)
+
+    @property
+    def _transaction(self) -> str:
+        return str(self._visit.env.get(environkeys.TRANS_ID, ""))
 
 
 _PASSED_KEYS = (environkeys.TRANS_ID, environkeys.BASE_LABELS)
@@ -251,10 +235,10 @@ _PASSED_KEYS = (environkeys.TRANS_ID, environkeys.BASE_LABELS)
 SessionSigners = RecentValues[Signer]
 
 
-def _require_bucket(method: str, bucket: str) -> None:
-    """Raise ``BadForm`` for a name with a slash, and for none in a change."""
-    if "/" in bucket or (not bucket and method not in ("GET", "HEAD")):
-        raise BadForm("the name of the bucket is missing, or has a slash")
+def _require_bucket(method: str, bucket: str, name: str) -> None:
+    """Raise ``BadForm`` for a bucket's name with a slash, and for none where one is needed."""
+    if "/" in bucket or (not bucket and (name or method not in ("GET", "HEAD"))):
+        raise BadForm("form.bucket")
 
 
 def s3_path(bucket: str, key: str) -> str:
@@ -267,8 +251,7 @@ def _reason(content_type: str, body: bytes) -> str:
     """Return the sentence of an error: S3's Message, an identity operation's error; "" for any other."""
     if "xml" in content_type:
         try:
-            parser = etree.XMLParser(resolve_entities=False, no_network=True)
-            return str(etree.fromstring(body, parser).findtext("Message") or "")
+            return str(parse_xml(body).findtext("Message") or "")
         except (etree.XMLSyntaxError, ValueError):
             return ""
     if "json" in content_type:

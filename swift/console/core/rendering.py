@@ -6,7 +6,7 @@ import functools
 import re
 import time
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -36,6 +36,10 @@ class Texts:
         """Return a text with its values; raises KeyError."""
         text = self._texts[key]
         return text.format(**values) if values else text
+
+    def keys(self) -> Iterable[str]:
+        """Return the names of all texts."""
+        return self._texts.keys()
 
     def __contains__(self, key: str) -> bool:
         return key in self._texts

@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import Generic, TypeVar
 
 from swift.console.core.web import read_cookie
-from swift.gateway.subrequest import Forward
+from swift.gateway.subrequest import Forward, open_response
 from swift.http.request import Request
 from swift.http.response import Response
 
@@ -108,8 +108,8 @@ class Sessions:
         headers = {"host": request.headers.get("host", ""), "x-auth-token": token}
         sub = Request("GET", "/auth/caller", headers, scheme=request.scheme)
         sub.remote_addr = request.remote_addr
-        response = self._forward(sub)
-        data = response.read_body(_ANSWER_BYTES_MAX)
+        with open_response(self._forward, sub) as response:
+            data = response.read_body(_ANSWER_BYTES_MAX)
         if response.status in (401, 403, 404):
             self._kept.forget(digest)
             return None

@@ -15,11 +15,12 @@ from swift.console.core.cluster import ClusterWatch
 from swift.console.core.rendering import Renderer, Texts
 from swift.console.core.session import Session, Sessions
 from swift.console.core.web import (
+    BadForm,
     Fields,
     is_fragment_request,
     link,
-    no_secret_headers,
     read_form,
+    safe_headers,
 )
 from swift.gateway.subrequest import Forward
 from swift.http.headers import HeaderMap
@@ -103,7 +104,7 @@ class Visit:
             "notice": self._notice(),
         }
         body = self.parts.renderer.render(template, {**known, **values})
-        return Response(status, {**no_secret_headers(), "content-type": HTML}, body)
+        return Response(status, {**safe_headers(), "content-type": HTML}, body)
 
     def _notice(self) -> str:
         """Return the text about what was done, which the address of a page names."""
@@ -116,16 +117,14 @@ class Visit:
 
     def lead_to(self, address: str) -> Response:
         """Lead the browser to an address of the console."""
-        headers = no_secret_headers()
+        headers = safe_headers()
         if self.is_fragment:
             return Response(204, {**headers, "hx-redirect": address})
         return Response(303, {**headers, "location": address})
 
     def json(self, value: object, status: int = 200) -> Response:
         """Return JSON, for the console's own scripts."""
-        return Response(
-            status, {**no_secret_headers(), "content-type": JSON}, json.dumps(value).encode("ascii")
-        )
+        return Response(status, {**safe_headers(), "content-type": JSON}, json.dumps(value).encode("ascii"))
 
     def refusal(self, sentence: str, status: int = 400) -> Response:
         """Return a page, or a part of one, that tells why nothing was done."""
@@ -133,12 +132,15 @@ class Visit:
             return self.json({"error": sentence}, status)
         return self.page("refusal.html", status, sentence=sentence, transaction="")
 
+    def form_refusal(self, error: BadForm) -> Response:
+        """Return a page, or a part of one, that tells why a form is refused."""
+        return self.refusal(self.text(error.key, **error.values), error.status)
+
     def api_refusal(self, error: ApiError) -> Response:
         """Return a page, or a part of one, with a sentence on a refusal of an API, and the transaction."""
         sentence = self.sentence_of(error)
         if self.wants_json:
-            log_in = {"log_in": link("/login")} if error.status == 401 else {}
-            return self.json({"error": sentence, "transaction": error.transaction, **log_in}, error.status)
+            return self.json({"error": sentence, "transaction": error.transaction}, error.status)
         return self.page("refusal.html", error.status, sentence=sentence, transaction=error.transaction)
 
     def sentence_of(self, error: ApiError) -> str:
@@ -156,7 +158,7 @@ class Visit:
 
     def headers(self, **more: str) -> HeaderMap:
         """Return the headers that all responses have, with others (``_`` stands for ``-``)."""
-        return {**no_secret_headers(), **{name.replace("_", "-"): value for name, value in more.items()}}
+        return {**safe_headers(), **{name.replace("_", "-"): value for name, value in more.items()}}
 
 
 class Access(Enum):

@@ -51,7 +51,23 @@ def read_cookie(request: Request, name: str) -> str | None:
 
 
 class BadForm(Exception):
-    """A form or query that cannot be read; the text is a sentence."""
+    """A form or query is refused; ``key`` names the sentence in ``texts.toml``."""
+
+    status = 400
+
+    def __init__(self, key: str, /, **values: object):
+        super().__init__(key, values)
+        self.key = key
+        self.values = values
+
+
+class StaleForm(BadForm):
+    """What a form would change was changed since its page was made."""
+
+    status = 412
+
+    def __init__(self) -> None:
+        super().__init__("errors.412")
 
 
 class Fields:
@@ -66,7 +82,7 @@ class Fields:
         try:
             return cls(parse_qsl(text, keep_blank_values=True, max_num_fields=_FIELDS_MAX, errors="strict"))
         except ValueError:
-            raise BadForm("the form or the address is not UTF-8, or has too many fields")
+            raise BadForm("form.fields")
 
     def __contains__(self, name: str) -> bool:
         return any(each == name for each, _ in self._pairs)
@@ -79,7 +95,7 @@ class Fields:
         """Return a whole number within bounds; raises ``BadForm``."""
         text = self.text(name).strip() or str(default)
         if not text.isascii() or not text.isdigit() or len(text) > 18 or not low <= int(text) <= high:
-            raise BadForm(f"{name} must be a whole number from {low} to {high}")
+            raise BadForm("form.whole", field=name, low=low, high=high)
         return int(text)
 
     def all(self, name: str) -> list[str]:
@@ -90,17 +106,17 @@ class Fields:
 def read_form(request: Request) -> Fields:
     """Return the fields of a posted form; raises ``BadForm``."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM_TYPE:
-        raise BadForm(f"the content type must be {FORM_TYPE}")
+        raise BadForm("form.type", type=FORM_TYPE)
     try:
         data = read_up_to(request.body, FORM_BYTES_MAX + 1)
     except BodyError:
-        raise BadForm("the form did not arrive whole")
+        raise BadForm("form.broken")
     if len(data) > FORM_BYTES_MAX:
-        raise BadForm(f"the form has more than {FORM_BYTES_MAX} bytes")
+        raise BadForm("form.large", size=FORM_BYTES_MAX)
     try:
         return Fields.of_query(data.decode("ascii"))
     except UnicodeDecodeError:
-        raise BadForm("the form is not quoted")
+        raise BadForm("form.quoting")
 
 
 def is_own_origin(request: Request) -> bool:
@@ -154,6 +170,6 @@ def is_fragment_request(request: Request) -> bool:
     return request.headers.get("hx-request") == "true" and "hx-history-restore-request" not in request.headers
 
 
-def no_secret_headers() -> HeaderMap:
-    """Return the headers of all pages."""
+def safe_headers() -> HeaderMap:
+    """Return a copy of the headers that all pages have."""
     return dict(SAFE_HEADERS)

@@ -60,7 +60,7 @@ def _moment(visit: Visit, name: str) -> str:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise BadForm(visit.text("audit.bad_time"))
+        raise BadForm("audit.bad_time")
     return moment.strftime("%Y-%m-%dT%H:%M:%S" if moment.second else "%Y-%m-%dT%H:%M")
 
 
@@ -76,7 +76,7 @@ def _position(visit: Visit) -> Position | None:
         and offset.isdigit()
         and len(inode + offset) < 40
     ):
-        raise BadForm(visit.text("audit.bad_place"))
+        raise BadForm("audit.bad_place")
     return Position(int(inode), int(offset))
 
 

@@ -217,18 +217,18 @@ def _change(visit: Visit, ring: WatchedRing) -> tuple[str, str]:
     query = visit.query
     action = query.text("action")
     if action not in ACTIONS:
-        raise BadForm(visit.text("rings.bad_action"))
+        raise BadForm("rings.bad_action")
     weight = _weight(visit) if action != "remove" else ""
     if action == "add":
         value = query.text("value").strip()
         is_plain = value.isascii() and value.isprintable() and value[:1].isalnum() and " " not in value
         if not is_plain or len(value) > _VALUE_CHARACTERS_MAX:
-            raise BadForm(visit.text("rings.bad_device"))
+            raise BadForm("rings.bad_device")
         return f"--add-device={value}={weight}", value
     number = query.number("device", -1, 0, 1 << 32)
     device = next((each for each in ring.devices if each.id == number), None)
     if device is None:
-        raise BadForm(visit.text("rings.bad_device"))
+        raise BadForm("rings.bad_device")
     return (f"--lose-device={number}" if action == "remove" else f"--weight={number}={weight}"), device.key
 
 
@@ -238,7 +238,7 @@ def _weight(visit: Visit) -> str:
     except ValueError:
         weight = math.nan
     if not 0 <= weight <= WEIGHT_MAX:
-        raise BadForm(visit.text("rings.bad_weight"))
+        raise BadForm("rings.bad_weight")
     return f"{weight:g}"
 
 

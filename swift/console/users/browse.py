@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from swift.base.documents import JsonObject
 from swift.base.truth import is_true
-from swift.console.core.api import RESPONSE_BYTES_MAX, ApiError
+from swift.console.core.api import ApiError
 from swift.console.core.visit import Route, Visit
 from swift.console.users.names import bucket_of
 from swift.console.users.uploads import script_texts
@@ -56,7 +56,7 @@ def show_objects(visit: Visit) -> Response:
         if key is None:
             raise
         return visit.refusal(visit.text(key), error.status)
-    rows: list[JsonObject] = json.loads(found.read_body(RESPONSE_BYTES_MAX) or b"[]")
+    rows: list[JsonObject] = json.loads(found.read_body() or b"[]")
     entries = [_entry(row, prefix) for row in rows[:PAGE]]
     return visit.page(
         "browse.html",

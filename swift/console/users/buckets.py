@@ -53,12 +53,12 @@ def make_bucket(visit: Visit) -> Response:
     policy = form.text("policy")
     if form.text("lock") == "yes":
         # Object lock can only be enabled when a bucket is created; it keeps versions.
-        visit.api.s3("PUT", name, headers={"x-amz-bucket-object-lock-enabled": "true"}).discard()
+        visit.api.s3("PUT", name, headers={"x-amz-bucket-object-lock-enabled": "true"})
         return visit.redirect("/browse", bucket=name, done="bucket_made")
     visit.api.read("PUT", name, headers={"x-storage-policy": policy} if policy else None)
     if form.text("versions") == "yes":
         document = make_document("VersioningConfiguration", [("Status", "Enabled")])
-        visit.api.s3("PUT", name, query={"versioning": ""}, body=document).discard()
+        visit.api.s3("PUT", name, query={"versioning": ""}, body=document)
     return visit.redirect("/browse", bucket=name, done="bucket_made")
 
 

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from swift.console.core.visit import Route, Visit
 from swift.console.users.names import last_part, object_of
+from swift.gateway.subrequest import drained
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
 
@@ -105,7 +106,7 @@ def show_content(visit: Visit) -> Response:
     found = _open(visit, _range_headers(visit))
     if found.is_success and preview_of({**found.headers, "content-length": "0"}) is not kind:
         # It was replaced meanwhile.
-        found.discard()
+        drained(found)
         return visit.refusal(visit.text("errors.412"), 412)
     return _finish(visit, found, _essence(head.headers), policy, "inline")
 
@@ -115,7 +116,7 @@ def _text(visit: Visit) -> Response:
     found.headers.pop("content-range", None)
     if found.status == 416:
         # It is empty.
-        found.discard()
+        drained(found)
         found.headers, found.body = {"content-length": "0"}, b""
     found.status, found.reason = 200, "OK"
     return _finish(visit, found, "text/plain; charset=utf-8", _INERT_POLICY, "inline")
@@ -133,7 +134,7 @@ def _range_headers(visit: Visit) -> HeaderMap:
 
 def _open(visit: Visit, headers: HeaderMap) -> Response:
     query = version_query(visit.query.text("version"))
-    return visit.api.send("GET", *object_of(visit.query), query=query, headers=headers, also=_PASSED_STATUS)
+    return visit.api.stream("GET", *object_of(visit.query), query=query, headers=headers, also=_PASSED_STATUS)
 
 
 def _finish(visit: Visit, found: Response, kind: str, policy: str, disposition: str) -> Response:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from lxml import etree
 
 from swift.console.core.web import BadForm
+from swift.console.core.xml import parse_xml
 
 NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 _DIGEST_CHARACTERS = 32
@@ -29,9 +30,9 @@ def digest_of(document: bytes | None) -> str:
 def parse_document(document: bytes) -> etree._Element:
     """Return the root; raises ``BadForm`` for what is no XML."""
     try:
-        return etree.fromstring(document, etree.XMLParser(resolve_entities=False, no_network=True))
+        return parse_xml(document)
     except (etree.XMLSyntaxError, ValueError) as error:
-        raise BadForm(f"the document is no XML: {error}")
+        raise BadForm("form.no_xml", reason=error)
 
 
 def rules_of(document: bytes | None, tag: str) -> list[RuleRow]:
@@ -84,7 +85,7 @@ def _add_parts(parent: etree._Element, space: str | None, parts: Sequence[tuple[
         try:
             etree.SubElement(element, _qualified(space, leaf)).text = text
         except ValueError:
-            raise BadForm("a field has a control character")
+            raise BadForm("form.control")
 
 
 def without_rule(document: bytes, rule_tag: str, index: int) -> bytes | None:
@@ -92,7 +93,7 @@ def without_rule(document: bytes, rule_tag: str, index: int) -> bytes | None:
     root = parse_document(document)
     rules = [rule for rule in root if _name(rule) == rule_tag]
     if not 0 <= index < len(rules):
-        raise BadForm("there is no such rule")
+        raise BadForm("form.no_rule")
     root.remove(rules[index])
     return etree.tostring(root, xml_declaration=True, encoding="UTF-8") if len(rules) > 1 else None
 

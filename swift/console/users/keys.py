@@ -49,7 +49,7 @@ def change_key(visit: Visit) -> Response:
     elif change in ("disable", "enable"):
         visit.api.identity("UpdateAccessKey", access_key=access_key, disabled=change == "disable")
     else:
-        raise BadForm("change must be delete, disable or enable")
+        raise BadForm("form.change")
     user = form.text("user")
     return visit.redirect("/keys", user=user, done=f"key_{change}d")
 

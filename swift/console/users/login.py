@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from html import escape
 from urllib.parse import quote
 
 from swift.console.core.session import session_cookie
-from swift.console.core.visit import Access, Route, Visit
-from swift.console.core.web import checked_return, no_secret_headers
-from swift.gateway.subrequest import Forward
+from swift.console.core.visit import Access, ConsoleParts, Route, Visit
+from swift.console.core.web import checked_return, safe_headers
+from swift.gateway.subrequest import drained
 from swift.http import environkeys
 from swift.http.request import Request
 from swift.http.response import HTML, Response
@@ -72,23 +71,18 @@ def log_out(visit: Visit) -> Response:
     return response
 
 
-def finish_oidc(request: Request, forward: Forward) -> Response:
+def finish_oidc(request: Request, parts: ConsoleParts) -> Response:
     """Let ``swiftauth`` serve the log-in; a token for a page of the console goes into the cookie."""
-    response = forward(request)
+    response = parts.forward(request)
     session = request.env.pop(environkeys.OIDC_SESSION, None)
     if session is None:
         return response
     token, return_to = session
-    back = checked_return(return_to)
+    drained(response)
     # A redirect would still count as the provider's, and the browser would keep the cookie back.
-    address = escape(back)
-    page = (
-        f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>Console</title>'
-        f'<meta http-equiv="refresh" content="0;url={address}"><p><a href="{address}">Go on</a></p></html>'
-    )
-    response.discard()
-    headers = {**no_secret_headers(), "content-type": HTML, "set-cookie": session_cookie(token)}
-    return Response(200, headers, page.encode())
+    page = parts.renderer.render("logged_in.html", {"address": checked_return(return_to)})
+    headers = {**safe_headers(), "content-type": HTML, "set-cookie": session_cookie(token)}
+    return Response(200, headers, page)
 
 
 ROUTES = (

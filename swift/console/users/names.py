@@ -17,7 +17,7 @@ def bucket_of(fields: Fields) -> str:
     """Return the bucket that a request names; raises ``BadForm``."""
     name = fields.text("bucket")
     if not name or "/" in name:
-        raise BadForm("the address names no bucket")
+        raise BadForm("form.no_bucket")
     return name
 
 
@@ -25,7 +25,7 @@ def object_of(fields: Fields) -> tuple[str, str]:
     """Return the bucket and the object that a request names; raises ``BadForm``."""
     name = fields.text("name")
     if not name:
-        raise BadForm("the address names no object")
+        raise BadForm("form.no_object")
     return bucket_of(fields), name
 
 
@@ -34,7 +34,7 @@ def quoted_names(fields: Fields, field: str) -> list[str]:
     try:
         return [unquote(value, errors="strict") for value in fields.all(field)]
     except UnicodeDecodeError:
-        raise BadForm("a name is not UTF-8")
+        raise BadForm("form.name_utf8")
 
 
 def is_s3_bucket(api: Api, bucket: str) -> bool:
@@ -43,10 +43,10 @@ def is_s3_bucket(api: Api, bucket: str) -> bool:
         return True
     if not is_bucket_name(bucket, dns=False):
         return False
-    # Whether it can depends on the settings of the S3 API.
+    # The settings of the S3 API decide about other names.
     try:
-        with api.opened(api.s3("HEAD", bucket, also=(403, 404))):
-            return True
+        api.s3("HEAD", bucket, also=(403, 404))
+        return True
     except ApiError as error:
         return error.status != 400
 

@@ -13,9 +13,10 @@ from lxml import etree
 
 from swift.base.documents import JsonObject
 from swift.base.truth import is_true
-from swift.console.core.api import RESPONSE_BYTES_MAX, ApiError
+from swift.console.core.api import ApiError
 from swift.console.core.visit import Route, Visit
-from swift.console.core.web import BadForm, Fields
+from swift.console.core.web import BadForm, Fields, StaleForm
+from swift.console.core.xml import parse_xml
 from swift.console.users.browse import DELETE_MARKER_TYPE, time_text
 from swift.console.users.content import TEXT_BYTES_MAX, Preview, preview_of, version_query
 from swift.console.users.deletion import delete_object
@@ -135,7 +136,7 @@ def _versions(visit: Visit, bucket: str, name: str) -> list[Version]:
     except ApiError:
         # The caller may read the object only, or the bucket never had versions.
         return []
-    rows: list[JsonObject] = json.loads(found.read_body(RESPONSE_BYTES_MAX) or b"[]")
+    rows: list[JsonObject] = json.loads(found.read_body() or b"[]")
     own = [row for row in rows if row["name"] == name and "version_id" in row]
     has_versions = is_true(found.headers.get("x-versions-enabled", "")) or any(
         row["version_id"] != "null" for row in own
@@ -159,7 +160,7 @@ def _segments(visit: Visit, bucket: str, name: str, version: str, facts: Facts) 
         if facts.is_static:
             query = {"multipart-manifest": "get", **version_query(version)}
             found = visit.api.read("GET", bucket, name, query=query)
-            rows = json.loads(found.read_body(RESPONSE_BYTES_MAX))
+            rows = json.loads(found.read_body())
         elif facts.manifest:
             container, _, prefix = facts.manifest.partition("/")
             rows = visit.api.listing(container, prefix=prefix, limit=str(_SEGMENTS_SHOWN))
@@ -177,11 +178,10 @@ def _lock(visit: Visit, bucket: str, name: str, version: str) -> Lock:
         return Lock()
     query = {"versionId": version} if version else {}
     try:
-        with visit.api.opened(visit.api.s3("HEAD", bucket, name, query=query)) as found:
-            values = [found.headers.get(f"x-amz-object-lock-{word}", "") for word in _LOCK_WORDS]
+        headers = visit.api.s3("HEAD", bucket, name, query=query).headers
     except ApiError:
         return Lock()
-    return Lock(*values)
+    return Lock(*(headers.get(f"x-amz-object-lock-{word}", "") for word in _LOCK_WORDS))
 
 
 # --- tags ---------------------------------------------------------------------------------------------
@@ -202,8 +202,7 @@ def _read_tags(visit: Visit, bucket: str, name: str) -> list[tuple[str, str]]:
     document = visit.api.s3_document(bucket, name, tagging="")
     if document is None:
         return []
-    parser = etree.XMLParser(resolve_entities=False, no_network=True)
-    tags = etree.fromstring(document, parser).iter("{*}Tag")
+    tags = parse_xml(document).iter("{*}Tag")
     return [(str(tag.findtext("{*}Key") or ""), str(tag.findtext("{*}Value") or "")) for tag in tags]
 
 
@@ -217,10 +216,9 @@ def _write_tags(visit: Visit, bucket: str, name: str, tags: Iterable[tuple[str, 
             etree.SubElement(tag, "Key").text = key
             etree.SubElement(tag, "Value").text = value
         except ValueError:
-            raise BadForm("a tag has a character that is not allowed in tags")
+            raise BadForm("form.tag")
     body = etree.tostring(root, xml_declaration=True, encoding="UTF-8")
-    with visit.api.opened(visit.api.s3("PUT", bucket, name, query={"tagging": ""}, body=body)):
-        return
+    visit.api.s3("PUT", bucket, name, query={"tagging": ""}, body=body)
 
 
 def _pairs(form: Fields, area: str) -> Iterator[tuple[str, str]]:
@@ -248,7 +246,7 @@ def change_metadata(visit: Visit) -> Response:
     form = visit.form
     facts = Facts(visit.api.read("HEAD", bucket, name).headers)
     if form.text("stamp") != facts.stamp:
-        return visit.refusal(visit.text("errors.412"), 412)
+        raise StaleForm
     # A POST removes the tags.
     tags = _read_tags(visit, bucket, name) if is_s3_bucket(visit.api, bucket) else []
     headers: HeaderMap = dict(facts.kept)
@@ -272,9 +270,9 @@ def _header_value(text: str) -> str:
     try:
         value = text.encode().decode("latin-1")
     except UnicodeEncodeError:
-        raise BadForm("a value is not UTF-8")
+        raise BadForm("form.value_utf8")
     if has_control_characters(value):
-        raise BadForm("a value has control characters")
+        raise BadForm("form.control")
     return value
 
 
@@ -285,7 +283,7 @@ def _parse_moment(text: str) -> int:
             return calendar.timegm(time.strptime(text, form))
         except (ValueError, OverflowError):
             continue
-    raise BadForm("a time must be written like 2030-12-31T23:59")
+    raise BadForm("form.time")
 
 
 # --- copies, versions, deletion -----------------------------------------------------------------------
@@ -321,8 +319,7 @@ def delete_version(visit: Visit) -> Response:
     bucket, name = object_of(visit.query)
     version = _version_id(visit)
     if is_s3_bucket(visit.api, bucket):
-        with visit.api.opened(visit.api.s3("DELETE", bucket, name, query={"versionId": version})):
-            pass
+        visit.api.s3("DELETE", bucket, name, query={"versionId": version})
     else:
         visit.api.read("DELETE", bucket, name, query=version_query(version))
     if _versions(visit, bucket, name):
@@ -333,7 +330,7 @@ def delete_version(visit: Visit) -> Response:
 def _version_id(visit: Visit) -> str:
     version = visit.query.text("version")
     if not version:
-        raise BadForm("the address names no version")
+        raise BadForm("form.no_version")
     return version
 
 

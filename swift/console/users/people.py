@@ -127,7 +127,7 @@ def _parameters(action: Action, form: Fields) -> dict[str, object]:
         try:
             found[field.name] = field.parse(text)
         except ValueError:
-            raise BadForm(f"{field.name} must be a number")
+            raise BadForm("form.number", field=field.name)
     return found
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from swift.base.documents import JsonObject
 from swift.console.core.api import ApiError
 from swift.console.core.visit import Route, Visit
-from swift.console.core.web import BadForm, Fields
+from swift.console.core.web import BadForm, Fields, StaleForm
 from swift.console.users.documents import (
     digest_of,
     indented,
@@ -126,7 +126,7 @@ def set_versioning(visit: Visit) -> Response:
     """Enable or suspend versions."""
     status = visit.form.text("status")
     if status not in ("Enabled", "Suspended"):
-        raise BadForm("status must be Enabled or Suspended")
+        raise BadForm("form.versions")
     return _put(visit, "versioning", make_document("VersioningConfiguration", [("Status", status)]))
 
 
@@ -137,7 +137,7 @@ def set_lock(visit: Visit) -> Response:
     parts = [("ObjectLockEnabled", "Enabled")]
     if mode:
         if mode not in ("GOVERNANCE", "COMPLIANCE"):
-            raise BadForm("mode must be GOVERNANCE or COMPLIANCE")
+            raise BadForm("form.lock_mode")
         days = form.number("days", 0, 1, _DAYS_MAX)
         parts += [("Rule/DefaultRetention/Mode", mode), ("Rule/DefaultRetention/Days", str(days))]
     return _put(visit, "object-lock", make_document("ObjectLockConfiguration", parts))
@@ -157,7 +157,7 @@ def set_acl(visit: Visit) -> Response:
     """Set the access control lists of Swift's API."""
     form = visit.form
     if _acl_digest(visit.api.read("HEAD", bucket_of(form)).headers) != form.text("seen"):
-        return visit.refusal(visit.text("errors.412"), 412)
+        raise StaleForm
     return _post(
         visit,
         {
@@ -195,7 +195,7 @@ def delete_rule(visit: Visit) -> Response:
     name = _setting_name(visit.form)
     document = _require_unchanged(visit, name)
     if document is None or not SETTINGS[name].rule:
-        raise BadForm("there is no such rule")
+        raise BadForm("form.no_rule")
     left = without_rule(document, SETTINGS[name].rule, visit.form.number("rule", 0, 0, 10_000))
     return _delete(visit, name) if left is None else _put(visit, name, left)
 
@@ -214,7 +214,7 @@ def _lifecycle_parts(form: Fields) -> list[tuple[str, str]]:
     if form.text("markers") == "yes":
         actions.append(("Expiration/ExpiredObjectDeleteMarker", "true"))
     if not actions:
-        raise BadForm("a rule needs at least one number of days")
+        raise BadForm("form.rule_days")
     return parts + actions
 
 
@@ -237,7 +237,7 @@ def _cors_parts(form: Fields) -> list[tuple[str, str]]:
 def _setting_name(form: Fields) -> str:
     name = form.text("setting")
     if name not in SETTINGS:
-        raise BadForm("there is no such setting")
+        raise BadForm("form.no_setting")
     return name
 
 
@@ -245,25 +245,25 @@ def _require_unchanged(visit: Visit, name: str) -> bytes | None:
     """Return the present document; raises ``BadForm`` if it is not the one that the form was made of."""
     document = visit.api.s3_document(visit.form.text("bucket"), **{SETTINGS[name].subresource: ""})
     if digest_of(document) != visit.form.text("seen"):
-        raise BadForm(visit.text("errors.412"))
+        raise StaleForm
     return document
 
 
 def _put(visit: Visit, subresource: str, document: bytes) -> Response:
     bucket = visit.form.text("bucket")
-    visit.api.s3("PUT", bucket, query={subresource: ""}, body=document).discard()
+    visit.api.s3("PUT", bucket, query={subresource: ""}, body=document)
     return visit.redirect("/bucket", bucket=bucket, done="setting_saved")
 
 
 def _delete(visit: Visit, subresource: str) -> Response:
     bucket = visit.form.text("bucket")
-    visit.api.s3("DELETE", bucket, query={subresource: ""}).discard()
+    visit.api.s3("DELETE", bucket, query={subresource: ""})
     return visit.redirect("/bucket", bucket=bucket, done="setting_removed")
 
 
 def _post(visit: Visit, headers: HeaderMap) -> Response:
     if any(not value.isprintable() for value in headers.values()):
-        raise BadForm("a field has a control character")
+        raise BadForm("form.control")
     bucket = visit.form.text("bucket")
     sent = {name: value.encode("utf-8", "replace").decode("latin-1") for name, value in headers.items()}
     visit.api.read("POST", bucket, headers=sent)

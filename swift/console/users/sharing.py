@@ -43,7 +43,7 @@ def share(visit: Visit) -> Response:
     bucket, name = bucket_of(visit.query), form.text("name") or visit.query.text("name")
     method, life = form.text("method", "GET"), form.text("life", "hour")
     if not name or method not in _METHODS or life not in LIVES:
-        raise BadForm("a link needs a name, a method and an end")
+        raise BadForm("form.link")
     now = time.time()
     if form.text("kind") == "tempurl":
         key = _temp_url_key(visit, bucket)

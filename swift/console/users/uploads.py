@@ -11,9 +11,10 @@ from urllib.parse import unquote
 
 from lxml import etree
 
-from swift.console.core.api import RESPONSE_BYTES_MAX, ApiError
+from swift.console.core.api import ApiError
 from swift.console.core.visit import Route, Visit
 from swift.console.core.web import BadForm
+from swift.console.core.xml import parse_xml
 from swift.console.users.names import bucket_of, is_s3_bucket, object_of
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
@@ -26,7 +27,6 @@ _PARTS_SURE = 1000
 _PARTS_MAX = 10_000
 _UPLOADS_SHOWN = 200
 _OBJECT_BYTES_MAX = 1 << 50
-_PARSER = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=False)
 #: Texts of the table ``upload`` that the script shows.
 _SCRIPT_TEXTS = (
     *("waiting", "running", "paused", "done", "failed", "cancelled", "skipped", "pause", "resume", "cancel"),
@@ -60,16 +60,15 @@ def put_whole(visit: Visit) -> Response:
     if kind:
         headers["content-type"] = kind
     bucket, name = object_of(visit.query)
-    found = visit.api.send("PUT", bucket, name, headers=headers, body=visit.request.body)
-    with visit.api.opened(found):
-        return visit.json({}, 201)
+    visit.api.read("PUT", bucket, name, headers=headers, body=visit.request.body)
+    return visit.json({}, 201)
 
 
 def _body_headers(visit: Visit) -> HeaderMap:
     """Return the header that states the length of the body; raises ``BadForm``."""
     length = visit.request.headers.get("content-length", "")
     if not length:
-        raise BadForm("an upload needs a content length")
+        raise BadForm("form.no_length")
     return {"content-length": length}
 
 
@@ -88,7 +87,7 @@ def begin(visit: Visit) -> Response:
             # The names of parts are longer than that of the object.
             return visit.json({"whole": True})
         raise
-    upload = etree.fromstring(found.read_body(RESPONSE_BYTES_MAX), _PARSER).findtext("{*}UploadId")
+    upload = parse_xml(found.read_body()).findtext("{*}UploadId")
     return visit.json({"upload": str(upload), "part_bytes": _part_bytes(visit, size)})
 
 
@@ -97,7 +96,7 @@ def _part_bytes(visit: Visit, size: int) -> int:
     parts_max = _PARTS_SURE
     if size > PART_BYTES * _PARTS_SURE:
         found = visit.api.anonymous("GET", "/info")
-        facts = json.loads(found.read_body(RESPONSE_BYTES_MAX)) if found.is_success else {}
+        facts = json.loads(found.read_body()) if found.is_success else {}
         parts_max = min(int(facts.get("s3api", {}).get("max_upload_part_num", _PARTS_SURE)), _PARTS_MAX)
     least = -(-size // parts_max)
     return max(PART_BYTES, -(-least // _PART_ALIGNMENT) * _PART_ALIGNMENT)
@@ -107,17 +106,15 @@ def put_part(visit: Visit) -> Response:
     """Store the body as a part."""
     number = visit.query.number("part", 0, 1, _PARTS_MAX)
     query = {"partNumber": str(number), "uploadId": _upload_id(visit)}
-    found = visit.api.s3(
-        "PUT", *object_of(visit.query), query=query, headers=_body_headers(visit), body=visit.request.body
-    )
-    with visit.api.opened(found):
-        return visit.json({})
+    headers = _body_headers(visit)
+    visit.api.s3("PUT", *object_of(visit.query), query=query, headers=headers, body=visit.request.body)
+    return visit.json({})
 
 
 def _upload_id(visit: Visit) -> str:
     upload = visit.query.text("upload")
     if not upload:
-        raise BadForm("the address names no upload")
+        raise BadForm("form.no_upload")
     return upload
 
 
@@ -132,7 +129,7 @@ def _read_parts(visit: Visit) -> list[_Part]:
     query = {"uploadId": _upload_id(visit), "encoding-type": "url"}
     while True:
         found = visit.api.s3("GET", *object_of(visit.query), query=query)
-        tree = etree.fromstring(found.read_body(RESPONSE_BYTES_MAX), _PARSER)
+        tree = parse_xml(found.read_body())
         for part in tree.iter("{*}Part"):
             number, size, tag = (part.findtext(f"{{*}}{name}") for name in ("PartNumber", "Size", "ETag"))
             parts.append(_Part(int(number or 0), int(size or 0), str(tag)))
@@ -169,7 +166,7 @@ def complete(visit: Visit) -> Response:
     query = {"uploadId": _upload_id(visit)}
     found = visit.api.s3("POST", bucket, name, query=query, body=etree.tostring(root))
     # A completion that takes long begins with 200, whatever its end.
-    tree = etree.fromstring(found.read_body(RESPONSE_BYTES_MAX).strip(), _PARSER)
+    tree = parse_xml(found.read_body().strip())
     if etree.QName(tree).localname == "Error":
         return visit.refusal(visit.text("upload.not_completed", reason=tree.findtext("{*}Message")), 503)
     return visit.json({}, 201)
@@ -178,11 +175,10 @@ def complete(visit: Visit) -> Response:
 def abort(visit: Visit) -> Response:
     """Give up an upload; its parts are deleted."""
     bucket, name = object_of(visit.query)
-    found = visit.api.s3("DELETE", bucket, name, query={"uploadId": _upload_id(visit)}, also=(404,))
-    with visit.api.opened(found):
-        if visit.wants_json:
-            return visit.json({})
-        return visit.redirect("/uploads", bucket=bucket, done="upload_aborted")
+    visit.api.s3("DELETE", bucket, name, query={"uploadId": _upload_id(visit)}, also=(404,))
+    if visit.wants_json:
+        return visit.json({})
+    return visit.redirect("/uploads", bucket=bucket, done="upload_aborted")
 
 
 def show_uploads(visit: Visit) -> Response:
@@ -195,7 +191,7 @@ def show_uploads(visit: Visit) -> Response:
         query = {"uploads": "", "encoding-type": "url", "max-uploads": str(_UPLOADS_SHOWN)}
         query |= {"key-marker": marker, "upload-id-marker": id_marker} if marker else {}
         found = visit.api.s3("GET", bucket, query=query)
-        tree = etree.fromstring(found.read_body(RESPONSE_BYTES_MAX), _PARSER)
+        tree = parse_xml(found.read_body())
         uploads = [_open_upload(element) for element in tree.iter("{*}Upload")]
         more = uploads[-1] if uploads and tree.findtext("{*}IsTruncated") == "true" else None
     return visit.page("uploads.html", bucket=bucket, uploads=uploads, more=more, marker=marker)
