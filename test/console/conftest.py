@@ -60,8 +60,9 @@ def axe(tmp_path_factory):
     return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium():
+    """A browser, gone when tests of other modules run: a thread can have one Playwright at a time."""
     with running_chromium() as browser:
         yield browser
 

@@ -97,7 +97,7 @@ def test_parts_grow_with_the_file(size, parts_max, expected, monkeypatch):
             class Found:
                 is_success = True
 
-                def read_body(self, _limit):
+                def read_body(self):
                     return b'{"s3api": {"max_upload_part_num": %d}}' % parts_max
 
             return Found()

@@ -62,7 +62,7 @@ class BadForm(Exception):
 
 
 class StaleForm(BadForm):
-    """What a form would change was changed since its page was made."""
+    """A form whose values were changed by others since its page was made."""
 
     status = 412
 

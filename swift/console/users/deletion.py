@@ -153,7 +153,7 @@ def _delete(api: Api, bucket: str, name: str, *, with_segments: bool) -> None:
         try:
             head = api.read("HEAD", bucket, name, also=(404,)).headers
         except ApiError:
-            # A caller who may not read may still delete.
+            # Rights to delete do not include the right to read.
             head = {}
         if is_true(head.get("x-static-large-object", "")):
             # Without heartbeats the status is that of the deletion.
