@@ -84,7 +84,12 @@ class RingBuilder:
     @classmethod
     def load(cls, path: str, *, clock: Clock | None = None) -> RingBuilder:
         """Read a builder file. Raises BuilderFileError for what is no builder, OSError otherwise."""
-        fields = builderfile.loads(read_through_links(path), path)
+        return cls.from_bytes(read_through_links(path), path, clock=clock)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, path: str, *, clock: Clock | None = None) -> RingBuilder:
+        """Return the builder of a file's content; ``path`` is for errors. Raises BuilderFileError."""
+        fields = builderfile.loads(data, path)
         builder = cls(fields["part_power"], 1, 0, clock=clock)
         builder.replicas = fields["replicas"]
         builder.min_part_hours = fields["min_part_hours"]
@@ -120,13 +125,21 @@ class RingBuilder:
 
     def save(self, path: str) -> None:
         """Write the builder file so that the old or the whole new one is there; gives it an id."""
-        if self.id is None:
-            self.id = uuid.uuid4().hex
         try:
             mode = os.stat(path).st_mode & 0o7777
         except FileNotFoundError:
             mode = _NEW_FILE_MODE
-        replace_file(path, builderfile.dumps(self._fields()), mode=mode)
+        replace_file(path, self.to_bytes(), mode=mode)
+
+    def to_bytes(self) -> bytes:
+        """Return the content of the builder file; gives the builder an id."""
+        if self.id is None:
+            self.id = uuid.uuid4().hex
+        return builderfile.dumps(self._fields())
+
+    def copy(self) -> RingBuilder:
+        """Return an independent builder with the same content."""
+        return self.from_bytes(self.to_bytes(), "", clock=self._clock)
 
     def _fields(self) -> builderfile.BuilderFields:
         return {
