@@ -13,7 +13,7 @@ import random
 import uuid
 from array import array
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Unpack
 
@@ -323,6 +323,22 @@ class RingBuilder:
         self.hours_since_move = array("B", bytes([HOURS_MAX]) * self.parts)
 
     # -- the assignment --------------------------------------------------------------------------------
+
+    def adopt(
+        self, devs: list[DeviceRecord | None], rows: list[array[int]], moved_parts: Iterable[int]
+    ) -> None:
+        """Take devices and rows that were made elsewhere; ``moved_parts`` may not move again for a time."""
+        hours = self._aged_hours()
+        for part in moved_parts:
+            hours[part] = 0
+        self.hours_since_move, self.moves_epoch_s = hours, int(self._clock.time())
+        self.devs, self.rows = devs, rows
+        self.replicas = sum(map(len, rows)) / self.parts
+        self.removed_ids = set()
+        self.devs_changed = False
+        self.version += 1
+        self._recount()
+        self.measure_dispersion()
 
     @property
     def movable_parts(self) -> bytearray:
