@@ -20,6 +20,8 @@ from typing import NamedTuple, TypeGuard
 from swift.ring.errors import LayoutError
 
 FORMAT_VERSION = 1
+#: The content type of a manifest.
+MANIFEST_TYPE = "application/vnd.swift.layout"
 MANIFEST_BYTES_MAX = 1 << 18
 #: A ring of 2^22 partitions with 14 replicas fits, uncompressed and with ids of 4 bytes.
 FILE_BYTES_MAX = 1 << 28
