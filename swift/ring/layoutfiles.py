@@ -29,7 +29,6 @@ from swift.platform.syncing import sync_directory
 from swift.ring.builder import RingBuilder
 from swift.ring.errors import LayoutError, RingError
 from swift.ring.manifest import (
-    VERSION_MAX,
     FileEntry,
     Manifest,
     TrustedKeys,
@@ -399,8 +398,8 @@ def check_follows(table: RingTable, present: RingTable) -> None:
 # --- the controller's side ----------------------------------------------------------------------------
 
 
-def create_keys(swift_dir: str) -> TrustedKeys:
-    """Create ``layout.key`` and ``layout.pub`` of a new layout.
+def create_keys(swift_dir: str, cluster: str = "") -> TrustedKeys:
+    """Create ``layout.key`` and ``layout.pub`` of a new layout, with a new id of the cluster by default.
 
     Raises LayoutError if one of them exists, OSError.
     """
@@ -409,7 +408,7 @@ def create_keys(swift_dir: str) -> TrustedKeys:
             raise LayoutError(f"{swift_dir}/{name} exists")
     key = new_private_key()
     public = public_key_of(key)
-    trusted = TrustedKeys(uuid.uuid4().hex, {key_id_of(public): public})
+    trusted = TrustedKeys(cluster or uuid.uuid4().hex, {key_id_of(public): public})
     for name, text, mode in (
         (PRIVATE_KEY, render_private_key(key), 0o600),
         (PUBLIC_KEYS, render_trusted_keys(trusted), _FILE_MODE),
@@ -458,15 +457,17 @@ def publish(
     private_key: bytes,
     files: Mapping[str, bytes],
     *,
-    above: int = 0,
+    version: int = 0,
+    issued_s: float | None = None,
     check: TableCheck = accept_table,
     clock: Clock | None = None,
     disk: Disk | None = None,
 ) -> Manifest:
     """Make ``files`` the ring and builder files of the cluster, from this node on; return the manifest.
 
-    ``files`` are all of them. The version follows that of this node and ``above``, the highest that is known
-    of other nodes. Raises like ``install``, and LayoutError if the key is not in layout.pub.
+    ``files`` are all of them. By default the version follows that of this node. With a version and a time a
+    caller publishes the same manifest again, which changes nothing. Raises like ``install``, and LayoutError
+    if the key is not in layout.pub.
     """
     folder = LayoutFolder(swift_dir, disk=disk)
     trusted = folder.trusted_keys()
@@ -474,10 +475,10 @@ def publish(
         raise LayoutError(f"{folder.path_of(PUBLIC_KEYS)} is missing")
     if key_id_of(public_key_of(private_key)) not in trusted.keys:
         raise LayoutError(f"the public key of {PRIVATE_KEY} is not in {folder.path_of(PUBLIC_KEYS)}")
-    current = folder.installed()
-    version = max(current.manifest.version if current else 0, above) + 1
-    if version > VERSION_MAX:
-        raise LayoutError(f"there is no version after {VERSION_MAX}")
+    if not version:
+        current = folder.installed()
+        version = (current.manifest.version if current else 0) + 1
+    moment_s = (clock or SystemClock()).time() if issued_s is None else issued_s
     entries = {name: FileEntry.of(files[name]) for name in sorted(files)}
-    manifest = Manifest(trusted.cluster, version, float((clock or SystemClock()).time()), entries)
+    manifest = Manifest(trusted.cluster, version, float(moment_s), entries)
     return install(swift_dir, sign(manifest, private_key), files, check=check, disk=disk)

@@ -170,9 +170,16 @@ def test_files_with_equal_content_are_all_placed(cluster, builders):
     assert content(folder).items() >= files.items()
 
 
-def test_the_version_follows_the_highest_that_is_known(cluster, builders):
-    assert publish(str(cluster.controller), cluster.key, files_of(builders), above=41).version == 42
-    assert publish(str(cluster.controller), cluster.key, files_of(builders)).version == 43
+def test_the_same_version_can_be_published_again(cluster, builders):
+    first, second = files_of(builders), changed(builders)
+    root = str(cluster.controller)
+    for _ in range(2):
+        made = publish(root, cluster.key, first, version=42, issued_s=1.0)
+        assert (made.version, made.issued_s) == (42, 1.0)
+        assert LayoutFolder(root).installed().manifest == made
+    assert publish(root, cluster.key, second).version == 43
+    with pytest.raises(LayoutError, match="is older than"):
+        publish(root, cluster.key, first, version=42, issued_s=1.0)
 
 
 def test_only_a_trusted_key_publishes(cluster, builders):
