@@ -50,6 +50,8 @@ from swift.ring.ring import RELOAD_INTERVAL_S
 from swift.ring.ringfile import load_table
 from swift.ring.split import Home, home_of
 from swift.runtime.diskcalls import DiskThreadPools
+from swift.runtime.layoutpages import PREFIX as LAYOUT_PREFIX
+from swift.runtime.layoutpages import LayoutPages
 from swift.telemetry.accesslog import AccessLog, common_log_time
 from swift.telemetry.events import Event
 from swift.telemetry.logtemplate import LogTemplate, TemplateFields, with_txid
@@ -280,6 +282,7 @@ class BackendContext:
     access_template: LogTemplate | None = None
     replication_server: bool = True
     partitions: RingPartitions = field(default_factory=RingPartitions)
+    layout: LayoutPages = field(default_factory=LayoutPages)
     #: The rule that refuses changes because of their date.
     dates: DateLimit = field(default_factory=DateLimit)
     #: The address and port under which this node stands in rings, as daemons need it; "" is any address.
@@ -330,6 +333,8 @@ class BackendApp:
         """Return the response to one request; never raises."""
         started = time.time()
         handler = self._table.get(request.method)
+        if request.raw_path.startswith(LAYOUT_PREFIX):
+            handler = self.context.layout.handle
         if not is_utf8_path(request.raw_path):
             response = error_response(412, _NOT_UTF8)
         elif handler is None:
