@@ -140,7 +140,7 @@ def plan_lines(state: LayoutState, plan: LayoutPlan) -> Iterator[str]:
     if plan.rings:
         measured = "measured" if plan.is_measured else "assumed"
         yield (
-            f"time: about {age_text(plan.duration_s)}, at {plan.rate / 1e6:,.0f} MB/s into each device "
+            f"time: about {_duration_text(plan.duration_s)}, at {plan.rate / 1e6:,.0f} MB/s into each device "
             f"({measured})"
         )
         yield "at risk meanwhile: one copy of a partition in motion; all others stay in their places"
@@ -238,8 +238,8 @@ def progress_lines(state: LayoutState, now_s: float) -> Iterator[str]:
     total = sum(ring.moves_total for ring in state.rings.values() if ring.target or ring.previous)
     for change in running:
         passed_s = now_s - change.made_s
-        left = f", about {age_text(passed_s * (total - done) / done)} left" if 0 < done < total else ""
-        yield f"change {change.number}, {age_text(passed_s)} old{left}: {change.text}"
+        left = f", about {_duration_text(passed_s * (total - done) / done)} left" if 0 < done < total else ""
+        yield f"change {change.number}, begun {age_text(passed_s)}{left}: {change.text}"
     if not state.is_moving:
         yield "all copies are in their places"
     for label, dead in sorted(state.dead.items()):
@@ -247,6 +247,14 @@ def progress_lines(state: LayoutState, now_s: float) -> Iterator[str]:
         yield f"{label}: {verb} since {clock_text(dead.drained_s or dead.since_s)}"
     if state.staged:
         yield f"staged: {'; '.join(map(str, state.staged))}"
+
+
+def _duration_text(seconds: float) -> str:
+    """Return a time in the largest unit of which there are two."""
+    for unit, unit_s in (("days", 86400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * unit_s:
+            return f"{seconds / unit_s:.0f} {unit}"
+    return f"{seconds:.0f} seconds"
 
 
 def _watch(context: _Context) -> int:

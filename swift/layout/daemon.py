@@ -70,6 +70,11 @@ class LayoutControllerSettings(Settings):
         12, "Devices that are drained by themselves at the same time at most, all in one zone.", kind=COUNT
     )
     recon_timeout: float = option(5.0, "Seconds to wait for the report of a server.", kind=SECONDS)
+    internal_client_conf_path: str = option(
+        "",
+        "Configuration of the pipeline that keeps the layout; empty: the pipeline of this file.",
+        sample="",
+    )
 
     @property
     def schedule(self) -> Schedule:
@@ -179,7 +184,7 @@ def _make_task(parts: DaemonParts) -> DaemonTask:
     log = parts.context.telemetry.log
     swift_dir = parts.conf.get("swift_dir", "/etc/swift")
     policies = cluster_of({"swift_dir": swift_dir}).policies
-    client = document_client(internal_pipeline(parts.conf_path), AGENT)
+    client = document_client(internal_pipeline(settings.internal_client_conf_path or parts.conf_path), AGENT)
     store = ClusterLayoutStore(client)
     reader = HealthReader(swift_dir, policies, ReconClient(settings.recon_timeout, agent=AGENT))
     probe = StoredProbe(client) if settings.latency_budget else None
