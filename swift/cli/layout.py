@@ -179,7 +179,9 @@ def _resume(context: _Context) -> int:
 def _show(context: _Context) -> int:
     state = context.operations.read()
     builders = context.operations.builders(state)
-    print_report(context.args, _tree(state, builders), list(_show_lines(state, builders)), indent=1)
+    decision = context.operations.decision()
+    tree = {**_tree(state, builders), "decision": decision}
+    print_report(context.args, tree, list(_show_lines(state, decision, builders)), indent=1)
     return 0
 
 
@@ -213,8 +215,8 @@ def _tree(state: LayoutState, builders: Mapping[str, RingBuilder]) -> JsonObject
     }
 
 
-def _show_lines(state: LayoutState, builders: Mapping[str, RingBuilder]) -> Iterator[str]:
-    yield from progress_lines(state, time.time())
+def _show_lines(state: LayoutState, decision: str, builders: Mapping[str, RingBuilder]) -> Iterator[str]:
+    yield from progress_lines(state, decision, time.time())
     for name, builder in sorted(builders.items()):
         yield ""
         yield f"ring {name}: {builder.parts:,} partitions, {builder.replicas:g} copies"
@@ -226,7 +228,7 @@ def _show_lines(state: LayoutState, builders: Mapping[str, RingBuilder]) -> Iter
             )
 
 
-def progress_lines(state: LayoutState, now_s: float) -> Iterator[str]:
+def progress_lines(state: LayoutState, decision: str, now_s: float) -> Iterator[str]:
     """Yield how far the layout is."""
     yield f"layout version {state.version}" + (f", paused: {state.paused}" if state.paused else "")
     for name, ring in sorted(state.rings.items()):
@@ -242,6 +244,8 @@ def progress_lines(state: LayoutState, now_s: float) -> Iterator[str]:
         yield f"change {change.number}, begun {age_text(passed_s)}{left}: {change.text}"
     if not state.is_moving:
         yield "all copies are in their places"
+    else:
+        yield f"controller: {decision or 'none was at work yet; start swift-layout-controller'}"
     for label, dead in sorted(state.dead.items()):
         verb = "drained" if dead.drained_s else "away"
         yield f"{label}: {verb} since {clock_text(dead.drained_s or dead.since_s)}"
@@ -258,13 +262,13 @@ def _duration_text(seconds: float) -> str:
 
 
 def _watch(context: _Context) -> int:
-    shown: list[str] = []
+    shown: tuple[LayoutState, str] | None = None
     while True:
-        state = context.operations.read()
-        lines = list(progress_lines(state, time.time()))
-        if lines != shown:
-            print("\n".join((time.strftime("%H:%M:%S"), *lines)), flush=True)
-        shown = lines
+        state, decision = context.operations.read(), context.operations.decision()
+        if (state, decision) != shown:
+            stamp = time.strftime("%H:%M:%S")
+            print("\n".join((stamp, *progress_lines(state, decision, time.time()))), flush=True)
+        shown = state, decision
         if not state.is_moving:
             return 0
         green.sleep(context.args.every)

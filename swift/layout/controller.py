@@ -101,11 +101,17 @@ class Controller:
         #: Builder name → the builder; at most the few that the state names now.
         self._builders: dict[str, RingBuilder] = {}
         self._digests: dict[str, str] = {}
+        self._decision = ""
 
     def tick(self) -> Outcome:
         """Make one decision. Raises ``SwiftError`` and OSError."""
-        if not self._lease.hold():
+        if not self._lease.hold(self._decision):
             return Outcome("another controller has the lease")
+        outcome = self._decide()
+        self._decision = outcome.text
+        return outcome
+
+    def _decide(self) -> Outcome:
         held = self._store.read()
         if self._publisher.version() < held.state.version:
             self._publish(held.state)
@@ -353,7 +359,7 @@ def _count_arrived(state: LayoutState, now_s: float) -> LayoutState:
     rate = state.step_bytes / took_s if took_s > 0 and state.step_bytes else 0.0
     if rate and state.rate:
         rate = _RATE_SHARE * rate + (1 - _RATE_SHARE) * state.rate
-    return replace(state, rings=rings, rate=rate or state.rate, step_bytes=0.0)
+    return replace(state, rings=rings, rate=rate or state.rate)
 
 
 def _finish(state: LayoutState, now_s: float) -> LayoutState:

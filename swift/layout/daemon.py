@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from swift.base.entity import EntityPath
 from swift.compose import cluster_of, internal_pipeline
+from swift.config.files import parser_of
 from swift.config.kinds import COUNT, NUMBER, SECONDS, choice
 from swift.config.schema import Settings, option
 from swift.gateway.documents import document_client
@@ -72,7 +73,8 @@ class LayoutControllerSettings(Settings):
     recon_timeout: float = option(5.0, "Seconds to wait for the report of a server.", kind=SECONDS)
     internal_client_conf_path: str = option(
         "",
-        "Configuration of the pipeline that keeps the layout; empty: the pipeline of this file.",
+        "Configuration of the pipeline that keeps the layout; empty: the pipeline of this file, or "
+        "internal-client.conf beside the rings if this file is that of another server.",
         sample="",
     )
 
@@ -179,12 +181,20 @@ class LayoutPass:
         """Do nothing more."""
 
 
+def _pipeline_path(parts: DaemonParts, swift_dir: str) -> str:
+    """Return the file with the pipeline of the daemon's requests."""
+    is_own = parser_of(parts.conf_path).has_section("app:proxy-server")
+    return parts.conf_path if is_own else f"{swift_dir}/internal-client.conf"
+
+
 def _make_task(parts: DaemonParts) -> DaemonTask:
     settings: LayoutControllerSettings = parts.settings
     log = parts.context.telemetry.log
     swift_dir = parts.conf.get("swift_dir", "/etc/swift")
     policies = cluster_of({"swift_dir": swift_dir}).policies
-    client = document_client(internal_pipeline(settings.internal_client_conf_path or parts.conf_path), AGENT)
+    client = document_client(
+        internal_pipeline(settings.internal_client_conf_path or _pipeline_path(parts, swift_dir)), AGENT
+    )
     store = ClusterLayoutStore(client)
     reader = HealthReader(swift_dir, policies, ReconClient(settings.recon_timeout, agent=AGENT))
     probe = StoredProbe(client) if settings.latency_budget else None

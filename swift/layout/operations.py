@@ -61,6 +61,11 @@ class LayoutOperations:
         """Return the state."""
         return self._store.read().state
 
+    def decision(self) -> str:
+        """Return the last decision of the controller; empty if none was at work."""
+        lease, _ = self._store.read_lease()
+        return "" if lease is None else lease.decision
+
     def builders(self, state: LayoutState) -> dict[str, RingBuilder]:
         """Return the builders of now."""
         return {name: self._store.read_builder(ring.builder) for name, ring in state.rings.items()}

@@ -47,10 +47,11 @@ class Held(NamedTuple):
 
 
 class Lease(NamedTuple):
-    """The controller that works: its id, and a count of its renewals."""
+    """The controller that works: its id, a count of its renewals, and its last decision."""
 
     holder: str
     renewals: int
+    decision: str = ""
 
 
 class LayoutStore(Protocol):
@@ -146,7 +147,7 @@ class ClusterLayoutStore:
             return None, etag
         try:
             tree = json.loads(content)
-            return Lease(str(tree["holder"]), int(tree["renewals"])), etag
+            return Lease(str(tree["holder"]), int(tree["renewals"]), str(tree.get("decision", ""))), etag
         except (ValueError, TypeError, KeyError, RecursionError):
             return None, etag
 
@@ -189,8 +190,8 @@ class LeaseKeeper:
         self._monotonic = monotonic
         self._seen: tuple[Lease | None, float] | None = None
 
-    def hold(self) -> bool:
-        """Renew or take the lease; return False while another controller has it.
+    def hold(self, decision: str = "") -> bool:
+        """Renew or take the lease, with a last decision; return False while another controller has it.
 
         Raises ``StoreUnavailable``.
         """
@@ -203,7 +204,7 @@ class LeaseKeeper:
                 return False
         renewals = 0 if lease is None else lease.renewals + 1
         try:
-            self._store.write_lease(Lease(self._holder, renewals), etag)
+            self._store.write_lease(Lease(self._holder, renewals, decision), etag)
         except Conflict:
             return False
         return True
