@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 from array import array
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -86,7 +86,6 @@ class Controller:
         pace: Pace,
         drain: DrainPolicy,
         ordered: Collection[str] = (),
-        log: Callable[[str], object] = lambda _text: None,
     ):
         """``ordered`` are the rings in which the index of a copy counts (erasure coded policies)."""
         self._store = store
@@ -97,7 +96,6 @@ class Controller:
         self._drain = drain
         self._ordered = ordered
         self._shelf = Shelf(self._builder, self._add_builder)
-        self._log = log
         #: Builder name → the builder; at most the few that the state names now.
         self._builders: dict[str, RingBuilder] = {}
         self._digests: dict[str, str] = {}
@@ -123,7 +121,6 @@ class Controller:
             self._store.write(state, held.etag)
         except Conflict:
             return Outcome("the layout was changed meanwhile")
-        self._log(text)
         if state.version != held.state.version:
             self._publish(state)
         if not state.is_moving:

@@ -207,7 +207,6 @@ def _make_task(parts: DaemonParts) -> DaemonTask:
         pace=settings.pace,
         drain=settings.drain,
         ordered=[policy.ring_name for policy in policies if policy.ec],
-        log=log.info,
     )
     return LayoutControllerTask(controller, log)
 

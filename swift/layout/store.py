@@ -89,7 +89,7 @@ class ClusterLayoutStore:
 
     def _create_containers(self) -> None:
         try:
-            self._client.create(EntityPath(ACCOUNT))
+            # Accounts whose names begin with a point are made with their first container.
             for container in (_STATE, _LEASE, _BUILDERS):
                 self._client.create(EntityPath(ACCOUNT, container))
         except UnexpectedResponse as error:
