@@ -20,7 +20,7 @@ from swift.base.errors import SwiftError
 from swift.compose import cluster_of, internal_pipeline
 from swift.config.commandline import CommandLine, print_report, reports_errors
 from swift.gateway.documents import document_client
-from swift.layout.edits import Action, Edit, EditError, Selector
+from swift.layout.edits import Action, EditError, LayoutEdit, Selector
 from swift.layout.observation import HealthObserver
 from swift.layout.operations import LayoutOperations
 from swift.layout.plan import LayoutPlan, Usage, label_of
@@ -95,7 +95,7 @@ def _files(builders: Mapping[str, RingBuilder]) -> dict[str, bytes]:
 
 def _stage(context: _Context) -> int:
     args = context.args
-    edit = Edit(
+    edit = LayoutEdit(
         cast(Action, args.command),
         Selector.parse(args.select) if args.select else Selector(),
         tuple(args.rings.split(",")) if args.rings else (),

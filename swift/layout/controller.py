@@ -67,7 +67,7 @@ class Publisher(Protocol):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a tick did, in one sentence, and the state afterwards."""
+    """Result of a decision: a sentence, and the state afterwards."""
 
     text: str
     state: LayoutState | None = None

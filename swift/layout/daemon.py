@@ -35,7 +35,7 @@ _PROBES, _PROBE_BYTES = 5, 4096
 
 @dataclass(frozen=True)
 class LayoutControllerSettings(Settings):
-    """How fast a layout is carried out, and what happens to devices that are away."""
+    """The pace of a layout, and the rules for devices that are away."""
 
     interval: float = option(15.0, "Seconds from one decision to the next.", kind=SECONDS)
     report_interval: float = option(300.0, "Seconds between log lines about a long pass.", kind=SECONDS)

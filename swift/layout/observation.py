@@ -38,7 +38,7 @@ class Observation:
     #: ``ip/device`` of devices that are away.
     away: frozenset[str] = frozenset()
     usage: Usage = field(default_factory=Usage)
-    #: How long a request of a client takes now; 0: it was not measured.
+    #: Duration of a small request of a client; 0: it was not measured.
     latency_s: float = 0.0
 
 

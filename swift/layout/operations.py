@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from swift.gateway.documents import Conflict
 from swift.layout.dead import with_change
-from swift.layout.edits import Edit, EditError, apply_edits, settle
+from swift.layout.edits import EditError, LayoutEdit, apply_edits, settle
 from swift.layout.plan import LayoutPlan, Usage, make_plan, united_devices
 from swift.layout.state import Change, LayoutState, RingState
 from swift.layout.store import Held, LayoutStore, NoLayout
@@ -70,7 +70,7 @@ class LayoutOperations:
         """Return the builders of now."""
         return {name: self._store.read_builder(ring.builder) for name, ring in state.rings.items()}
 
-    def stage(self, edit: Edit) -> LayoutState:
+    def stage(self, edit: LayoutEdit) -> LayoutState:
         """Keep an edit until it is applied; one that cannot be made is refused."""
 
         def add(held: Held) -> LayoutState:

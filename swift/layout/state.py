@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
 
+from swift.base.documents import JsonObject
 from swift.base.errors import SwiftError
-from swift.layout.edits import Edit
+from swift.layout.edits import LayoutEdit
 
 FORMAT = 1
 CHANGES_KEPT = 100
@@ -31,7 +31,7 @@ class RingState:
     builder: str
     #: The builder before the step under way; empty when all copies have arrived.
     previous: str = ""
-    #: Where it goes; empty if it rests.
+    #: The builder that it goes to; empty if it rests.
     target: str = ""
     #: Copies that move in all, and that have arrived, since the target was set.
     moves_total: int = 0
@@ -77,7 +77,7 @@ class LayoutState:
     version: int
     issued_s: float
     rings: Mapping[str, RingState]
-    staged: tuple[Edit, ...] = ()
+    staged: tuple[LayoutEdit, ...] = ()
     changes: tuple[Change, ...] = ()
     #: Why nothing moves: the operator's note; empty if it goes on.
     paused: str = ""
@@ -124,7 +124,7 @@ class LayoutState:
             if version != FORMAT:
                 raise DamagedLayout(f"the layout has format {version}; this version reads {FORMAT}")
             tree["rings"] = {str(name): RingState(**ring) for name, ring in tree["rings"].items()}
-            tree["staged"] = tuple(map(Edit.from_json, tree["staged"]))
+            tree["staged"] = tuple(map(LayoutEdit.from_json, tree["staged"]))
             tree["changes"] = tuple(Change(**change) for change in tree["changes"])
             tree["dead"] = {str(label): DeadDevice(**dead) for label, dead in tree["dead"].items()}
             return cls(**_typed(tree))
@@ -132,7 +132,7 @@ class LayoutState:
             raise DamagedLayout(f"the layout's document is damaged: {error!r}")
 
 
-def _typed(tree: dict[str, Any]) -> dict[str, Any]:
+def _typed(tree: JsonObject) -> JsonObject:
     """Return the fields after a check of their types."""
     kinds = {"cluster": str, "paused": str, "version": int}
     numbers = ("issued_s", "pace", "step_began_s", "step_bytes", "rate")

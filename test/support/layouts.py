@@ -8,7 +8,7 @@ from dataclasses import replace
 from swift.gateway.documents import Conflict, StoreUnavailable
 from swift.layout.controller import Controller, Pace
 from swift.layout.dead import DrainPolicy
-from swift.layout.edits import Edit, EditError, Selector
+from swift.layout.edits import EditError, LayoutEdit, Selector
 from swift.layout.observation import Observation, progress_of
 from swift.layout.operations import LayoutOperations
 from swift.layout.plan import Usage, label_of
@@ -370,12 +370,14 @@ class LayoutWorld:
                 self.ring_at[ip] = 0
             device = f"sd{rng.choice('abcdef')}"
             select = Selector(1, self.zone_of[ip], ip, None, device)
-            return Edit("add", select, weight=rng.choice((50.0, 100.0)))
+            return LayoutEdit("add", select, weight=rng.choice((50.0, 100.0)))
         if kind == "replace":
-            return Edit("replace", select, place=Selector(ip=dev["ip"], device=f"sd{rng.choice('ghij')}"))
+            return LayoutEdit(
+                "replace", select, place=Selector(ip=dev["ip"], device=f"sd{rng.choice('ghij')}")
+            )
         if kind == "zone":
-            return Edit("zone", select, place=Selector(zone=rng.randint(1, 4)))
-        return Edit(kind, select, weight=rng.choice((0.0, 50.0, 200.0)))
+            return LayoutEdit("zone", select, place=Selector(zone=rng.randint(1, 4)))
+        return LayoutEdit(kind, select, weight=rng.choice((0.0, 50.0, 200.0)))
 
     # --- time ----------------------------------------------------------------------------------------
 

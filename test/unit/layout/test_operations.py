@@ -5,7 +5,7 @@ import pytest
 from swift.gateway.documents import Conflict
 from swift.layout.controller import PACE_MIN, Controller, Pace
 from swift.layout.dead import DrainPolicy
-from swift.layout.edits import Edit, EditError, Selector
+from swift.layout.edits import EditError, LayoutEdit, Selector
 from swift.layout.observation import Observation, RingProgress
 from swift.layout.operations import LayoutOperations, Objections
 from swift.layout.plan import Usage
@@ -50,7 +50,7 @@ class World:
         return self.controller.tick().text
 
     def drain(self, label=FIRST, **options):
-        self.operations.stage(Edit("drain", Selector.parse(label)))
+        self.operations.stage(LayoutEdit("drain", Selector.parse(label)))
         return self.operations.apply(self.usage, **options)
 
     # the publisher and the observer
@@ -118,8 +118,8 @@ def test_a_revert_in_the_middle_brings_all_partitions_back():
 
 def test_a_change_that_is_objected_to_needs_force():
     world = World()
-    world.operations.stage(Edit("drain", Selector(zone=4)))
-    world.operations.stage(Edit("drain", Selector(zone=3)))
+    world.operations.stage(LayoutEdit("drain", Selector(zone=4)))
+    world.operations.stage(LayoutEdit("drain", Selector(zone=3)))
     with pytest.raises(Objections, match="two copies in one zone"):
         world.operations.apply(Usage())
     assert not world.state.changes and len(world.state.staged) == 2
@@ -135,7 +135,7 @@ def test_bad_changes_are_refused_and_leave_the_layout():
     with pytest.raises(EditError, match="nothing was changed"):
         world.operations.revert()
     with pytest.raises(EditError, match="no device is selected"):
-        world.operations.stage(Edit("drain", Selector(ip="10.9.9.9")))
+        world.operations.stage(LayoutEdit("drain", Selector(ip="10.9.9.9")))
     with pytest.raises(EditError, match="already"):
         world.operations.create({"object": world.builder})
     assert world.state == before
@@ -252,5 +252,5 @@ def test_a_damaged_document_is_no_layout(document):
 def test_a_state_is_kept_whole():
     world = World()
     world.drain()
-    world.operations.stage(Edit("zone", Selector.parse(FIRST), place=Selector(1, 7)))
+    world.operations.stage(LayoutEdit("zone", Selector.parse(FIRST), place=Selector(1, 7)))
     assert LayoutState.from_document(world.state.to_document()) == world.state
