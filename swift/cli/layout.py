@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import cast
 
 from swift import green
@@ -48,40 +49,46 @@ examples:
 _FILE_MODE = 0o644
 
 
-class _Context:
-    """The layout of this node's cluster."""
+@dataclass(frozen=True)
+class Context:
+    """The layout of a cluster, for a command."""
 
-    def __init__(self, args: argparse.Namespace):
-        self.args = args
-        self.swift_dir: str = args.swift_dir
+    args: argparse.Namespace
+    operations: LayoutOperations
+    #: Returns the space of the devices that answer.
+    usage: Callable[[], Usage]
+
+    @classmethod
+    def of_node(cls, args: argparse.Namespace) -> Context:
+        """Return the layout of this node's cluster. Raises ``SwiftError``."""
         conf = args.conf or f"{args.swift_dir}/internal-client.conf"
-        self.store = ClusterLayoutStore(document_client(internal_pipeline(conf), AGENT))
-        self.operations = LayoutOperations(self.store, time.time)
+        store = ClusterLayoutStore(document_client(internal_pipeline(conf), AGENT))
 
-    def usage(self) -> Usage:
-        """Return the space of the devices that answer."""
-        policies = cluster_of({"swift_dir": self.swift_dir}).policies
-        reader = HealthReader(self.swift_dir, policies, ReconClient(self.args.timeout, agent=AGENT))
-        return HealthObserver(reader).look().usage
+        def usage() -> Usage:
+            policies = cluster_of({"swift_dir": args.swift_dir}).policies
+            reader = HealthReader(args.swift_dir, policies, ReconClient(args.timeout, agent=AGENT))
+            return HealthObserver(reader).look().usage
+
+        return cls(args, LayoutOperations(store, time.time), usage)
 
 
 # --- commands -----------------------------------------------------------------------------------------
 
 
-def _init(context: _Context) -> int:
-    folder = context.args.builders or context.swift_dir
+def _init(context: Context) -> int:
+    folder = context.args.builders or context.args.swift_dir
     names = sorted(name.removesuffix(".builder") for name in os.listdir(folder) if name.endswith(".builder"))
     if not names:
         raise EditError(f"there are no builders in {folder}: name their directory with --from")
     builders = {name: RingBuilder.load(f"{folder}/{name}.builder") for name in names}
     state = context.operations.create(builders)
     with contextlib.suppress(FileExistsError):
-        create_keys(context.swift_dir, state.cluster)
+        create_keys(context.args.swift_dir, state.cluster)
     files = _files(builders)
-    LocalPublisher(context.swift_dir).publish(state.cluster, state.version, state.issued_s, files)
+    LocalPublisher(context.args.swift_dir).publish(state.cluster, state.version, state.issued_s, files)
     print(
-        f"{NAME}: the layout has {', '.join(names)}; copy {context.swift_dir}/layout.pub to all nodes, and "
-        "keep layout.key where the controller runs"
+        f"{NAME}: the layout has {', '.join(names)}; copy {context.args.swift_dir}/layout.pub to all nodes, "
+        "and keep layout.key where the controller runs"
     )
     return 0
 
@@ -93,7 +100,7 @@ def _files(builders: Mapping[str, RingBuilder]) -> dict[str, bytes]:
     return files
 
 
-def _stage(context: _Context) -> int:
+def _stage(context: Context) -> int:
     args = context.args
     edit = LayoutEdit(
         cast(Action, args.command),
@@ -109,13 +116,13 @@ def _stage(context: _Context) -> int:
     return 0
 
 
-def _discard(context: _Context) -> int:
+def _discard(context: Context) -> int:
     context.operations.discard()
     print("nothing is staged")
     return 0
 
 
-def _plan(context: _Context) -> int:
+def _plan(context: Context) -> int:
     state = context.operations.read()
     plan = context.operations.propose(state, context.usage()).plan
     print_report(context.args, plan.as_json(), list(plan_lines(state, plan)), indent=1)
@@ -150,7 +157,7 @@ def plan_lines(state: LayoutState, plan: LayoutPlan) -> Iterator[str]:
         yield f"it is applied with {NAME} apply --force only"
 
 
-def _apply(context: _Context) -> int:
+def _apply(context: Context) -> int:
     args = context.args
     state, plan = context.operations.apply(context.usage(), force=args.force)
     moves = sum(ring.moves for ring in plan.rings)
@@ -158,25 +165,25 @@ def _apply(context: _Context) -> int:
     return 0
 
 
-def _revert(context: _Context) -> int:
+def _revert(context: Context) -> int:
     state = context.operations.revert(context.args.number, force=context.args.force)
     print(f"change {state.changes[-1].number}: {state.changes[-1].text}; see: {NAME} watch")
     return 0
 
 
-def _pause(context: _Context) -> int:
+def _pause(context: Context) -> int:
     context.operations.pause(context.args.reason)
     print("no further step begins; copies that are under way arrive")
     return 0
 
 
-def _resume(context: _Context) -> int:
+def _resume(context: Context) -> int:
     context.operations.resume()
     print("steps go on")
     return 0
 
 
-def _show(context: _Context) -> int:
+def _show(context: Context) -> int:
     state = context.operations.read()
     builders = context.operations.builders(state)
     decision = context.operations.decision()
@@ -261,7 +268,7 @@ def _duration_text(seconds: float) -> str:
     return f"{seconds:.0f} seconds"
 
 
-def _watch(context: _Context) -> int:
+def _watch(context: Context) -> int:
     shown: tuple[LayoutState, str] | None = None
     while True:
         state, decision = context.operations.read(), context.operations.decision()
@@ -274,7 +281,7 @@ def _watch(context: _Context) -> int:
         green.sleep(context.args.every)
 
 
-def _history(context: _Context) -> int:
+def _history(context: Context) -> int:
     changes = context.operations.read().changes
     lines = [f"{'change':>6}  {'made':<20} {'state':<9} what"]
     for change in changes:
@@ -293,7 +300,7 @@ def _history(context: _Context) -> int:
     return 0
 
 
-def _export(context: _Context) -> int:
+def _export(context: Context) -> int:
     folder = context.args.directory
     os.makedirs(folder, exist_ok=True)
     builders = context.operations.builders(context.operations.read())
@@ -305,7 +312,7 @@ def _export(context: _Context) -> int:
 
 # --- the command line ---------------------------------------------------------------------------------
 
-Run = Callable[[_Context], int]
+Run = Callable[[Context], int]
 
 
 def make_parser() -> CommandLine:
@@ -393,7 +400,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = make_parser().parse_args(argv)
     run: Run = args.run
     try:
-        return run(_Context(args))
+        return run(Context.of_node(args))
     except KeyboardInterrupt:
         return 130
 
