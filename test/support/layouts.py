@@ -153,6 +153,8 @@ class LayoutWorld:
         #: Partition and label of copies that steps have put there, and that have not arrived.
         self.arriving = set()
         self.dead = set()
+        #: A step is judged by what was away when it was decided; a crash may delay its publication.
+        self.away_at_decision = set()
         self.cut_off = set()
         self.versions_here = {"one": 0, "two": 0}
         self.drain = DrainPolicy(drain, after_s=20 * STEP_S, devices_max=2)
@@ -177,7 +179,9 @@ class LayoutWorld:
     def tick(self, name):
         """Let a controller decide; it may end at any fault, and another one begins in its place."""
 
-        def fault(_where):
+        def fault(where):
+            if where == "before write":
+                self.away_at_decision = self.gone()
             if self.random.random() < self.crashing:
                 raise Crash
 
@@ -235,7 +239,8 @@ class LayoutWorld:
     def _reached(self, labels, part):
         newest = self.acknowledged[part]
         return any(
-            self.data.get(label, {}).get(part, 0) >= newest and not self._is_away(label) for label in labels
+            self.data.get(label, {}).get(part, 0) >= newest and label not in self.away_at_decision
+            for label in labels
         )
 
     @staticmethod
