@@ -66,8 +66,9 @@ class Context:
 
         def usage() -> Usage:
             policies = cluster_of({"swift_dir": args.swift_dir}).policies
-            reader = HealthReader(args.swift_dir, policies, ReconClient(args.timeout, agent=AGENT))
-            return HealthObserver(reader).look().usage
+            client = ReconClient(args.timeout, agent=AGENT)
+            reader = HealthReader(args.swift_dir, policies, client)
+            return HealthObserver(reader, client, policies).look().usage
 
         return cls(args, LayoutOperations(store, time.time), usage)
 
@@ -171,6 +172,15 @@ def _revert(context: Context) -> int:
     return 0
 
 
+def _part_power(context: Context) -> int:
+    state = context.operations.increase_part_power(context.args.ring)
+    print(
+        f"change {state.changes[-1].number}: {state.changes[-1].text}; {NAME} watch says when to run "
+        "swift-object-relinker"
+    )
+    return 0
+
+
 def _pause(context: Context) -> int:
     context.operations.pause(context.args.reason)
     print("no further step begins; copies that are under way arrive")
@@ -205,7 +215,7 @@ def _tree(state: LayoutState, builders: Mapping[str, RingBuilder]) -> JsonObject
         rings[name] = {
             "replicas": builder.replicas,
             "part_power": builder.part_power,
-            "moving": bool(ring.target or ring.previous),
+            "moving": ring.is_open,
             "moves_total": ring.moves_total,
             "moves_done": ring.moves_done,
             "moves_now": ring.moves_now,
@@ -350,6 +360,10 @@ def make_parser() -> CommandLine:
     revert = command("revert", _revert, "go back to the rings before a change, at any moment", "revert 7")
     revert.add_argument("number", nargs="?", type=int, default=0, metavar="CHANGE", help="(the last one)")
     revert.add_argument("--force", action="store_true", help=force)
+    power = command(
+        "part-power", _part_power, "double the partitions of a ring of objects", "part-power object"
+    )
+    power.add_argument("ring", metavar="RING", help="the ring")
     command("history", _history, "list the changes", "history --format json")
     export = command("export", _export, "write builders and rings into a directory", "export /tmp/rings")
     export.add_argument("directory", metavar="DIR", help="the directory")

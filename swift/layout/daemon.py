@@ -196,12 +196,13 @@ def _make_task(parts: DaemonParts) -> DaemonTask:
         internal_pipeline(settings.internal_client_conf_path or _pipeline_path(parts, swift_dir)), AGENT
     )
     store = ClusterLayoutStore(client)
-    reader = HealthReader(swift_dir, policies, ReconClient(settings.recon_timeout, agent=AGENT))
+    recon = ReconClient(settings.recon_timeout, agent=AGENT)
+    reader = HealthReader(swift_dir, policies, recon)
     probe = StoredProbe(client) if settings.latency_budget else None
     holder = f"{socket.gethostname()}-{secrets.token_hex(4)}"
     controller = Controller(
         store,
-        HealthObserver(reader, probe),
+        HealthObserver(reader, recon, policies, probe),
         LocalPublisher(swift_dir),
         LeaseKeeper(store, holder, settings.lease_seconds, time.monotonic),
         pace=settings.pace,

@@ -49,6 +49,9 @@ def judge_dead(
         if dev.get("parts") or dev["weight"]
     }
     back = sorted(label for label in known if label not in seen.away)
+    # While partitions are split, a ring has no other targets.
+    if any(ring.is_splitting for ring in state.rings.values()):
+        return None
     if back:
         return _take_back(state, back, seen, shelf)
     fresh = sorted(label for label in seen.away if label in held and label not in known)

@@ -40,6 +40,13 @@ class RingState:
     moves_now: int = 0
     #: Some of them come from devices that are away, so none reports that it still has them.
     is_from_dead: bool = False
+    #: The part power is being increased.
+    is_splitting: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Return True until the ring rests."""
+        return bool(self.target or self.previous or self.is_splitting)
 
 
 @dataclass(frozen=True)
@@ -95,7 +102,7 @@ class LayoutState:
     def is_moving(self) -> bool:
         """Return True until all changes have ended."""
         is_open = any(change.state == "running" for change in self.changes)
-        return is_open or any(ring.target or ring.previous for ring in self.rings.values())
+        return is_open or any(ring.is_open for ring in self.rings.values())
 
     def with_ring(self, name: str, ring: RingState) -> LayoutState:
         """Return the state with another ring."""

@@ -33,6 +33,7 @@ class World:
         self.in_order = True
         self.latency_s = 0.0
         self.usage = Usage()
+        self.relinked = {}
         lease = LeaseKeeper(self.store, "one", 60.0, self.clock.monotonic)
         self.controller = Controller(self.store, self, self, lease, pace=pace, drain=drain or DrainPolicy())
         self.tick()
@@ -65,7 +66,9 @@ class World:
         digest = self.controller._digest("object", self.state.rings["object"])
         elsewhere = self.in_order or bool(self.away)
         progress = RingProgress(digest, self.in_order and not self.away, elsewhere, left=3)
-        return Observation(self.clock.now_s, {"object": progress}, self.away, self.usage, self.latency_s)
+        return Observation(
+            self.clock.now_s, {"object": progress}, self.away, self.usage, self.relinked, self.latency_s
+        )
 
 
 def test_a_change_is_carried_out_and_ends():
@@ -165,6 +168,36 @@ def test_a_device_that_fills_gets_nothing_more():
     world.usage = Usage({f"10.0.0.{zone}/sd{letter}": (95.0, 100.0) for zone in "1234" for letter in "bc"})
     assert world.tick() == "the devices that are to get copies are too full"
     assert world.version() == 1
+
+
+def test_a_part_power_is_increased_when_all_devices_have_linked():
+    world = World()
+    labels = frozenset(f"10.0.0.{zone}/sd{letter}" for zone in "1234" for letter in "bc")
+    world.operations.increase_part_power("object")
+    with pytest.raises(EditError, match="another change is under way"):
+        world.operations.increase_part_power("object")
+    assert "will be split" in world.tick()
+    assert world.builder.next_part_power == 7
+    world.relinked = {"object": labels - {FIRST}}
+    assert world.tick() == f"ring object: run swift-object-relinker relink for {FIRST}"
+    with pytest.raises(EditError, match="part power is being increased"):
+        world.drain()
+    world.relinked = {"object": labels}
+    assert "partitions are split" in world.tick()
+    assert (world.builder.part_power, world.builder.parts) == (7, 128)
+    world.relinked = {}
+    assert "run swift-object-relinker cleanup for" in world.tick()
+    world.relinked = {"object": labels}
+    assert "complete" in world.tick()
+    assert world.builder.next_part_power is None
+    assert "complete" in world.tick() and not world.state.is_moving
+    with pytest.raises(EditError, match="cannot be reverted"):
+        world.operations.revert()
+
+
+def test_a_part_power_of_accounts_is_not_increased():
+    with pytest.raises(EditError, match="no ring of objects"):
+        World().operations.increase_part_power("account")
 
 
 # --- devices that are away ------------------------------------------------------------------------------
