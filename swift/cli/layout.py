@@ -226,6 +226,7 @@ def _tree(state: LayoutState, builders: Mapping[str, RingBuilder]) -> JsonObject
         "cluster": state.cluster,
         "version": state.version,
         "paused": state.paused,
+        "left_s": state.left_s(time.time()),
         "staged": list(map(str, state.staged)),
         "away": away,
         "rings": rings,
@@ -253,12 +254,10 @@ def progress_lines(state: LayoutState, decision: str, now_s: float) -> Iterator[
             done, total = ring.moves_done, max(ring.moves_total, ring.moves_done + ring.moves_now)
             yield f"ring {name}: {done:,} of {total:,} copies have arrived, {ring.moves_now:,} are moving"
     running = [change for change in state.changes if change.state == "running"]
-    done = sum(ring.moves_done for ring in state.rings.values())
-    total = sum(ring.moves_total for ring in state.rings.values() if ring.target or ring.previous)
+    left_s = state.left_s(now_s)
     for change in running:
-        passed_s = now_s - change.made_s
-        left = f", about {_duration_text(passed_s * (total - done) / done)} left" if 0 < done < total else ""
-        yield f"change {change.number}, begun {age_text(passed_s)}{left}: {change.text}"
+        left = f", about {_duration_text(left_s)} left" if left_s else ""
+        yield f"change {change.number}, begun {age_text(now_s - change.made_s)}{left}: {change.text}"
     if not state.is_moving:
         yield "all copies are in their places"
     else:

@@ -104,6 +104,15 @@ class LayoutState:
         is_open = any(change.state == "running" for change in self.changes)
         return is_open or any(ring.is_open for ring in self.rings.values())
 
+    def left_s(self, now_s: float) -> float:
+        """Return how long the change under way still takes at its rate so far; 0: it is unknown."""
+        running = [change for change in self.changes if change.state == "running"]
+        done = sum(ring.moves_done for ring in self.rings.values() if ring.is_open)
+        total = sum(ring.moves_total for ring in self.rings.values() if ring.is_open)
+        if not running or not 0 < done < total:
+            return 0.0
+        return (now_s - running[-1].made_s) * (total - done) / done
+
     def with_ring(self, name: str, ring: RingState) -> LayoutState:
         """Return the state with another ring."""
         return replace(self, rings={**self.rings, name: ring})
