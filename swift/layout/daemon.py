@@ -34,7 +34,7 @@ NAME = "layout-controller"
 _PROBES, _PROBE_BYTES = 5, 4096
 _MOVES = GaugeMetric(
     "swift_layout_moves",
-    "Copies of a ring's change: all that move, arrived, on their way.",
+    "Copies of a ring's change: all, arrived, moving.",
     ("ring", "state"),
 )
 _LEFT = GaugeMetric(
