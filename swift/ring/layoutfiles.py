@@ -135,6 +135,10 @@ class LayoutFolder:
         self._installed = identity, found
         return found
 
+    def installed_s(self) -> float:
+        """Return the Unix time since when the node has its manifest. Raises OSError."""
+        return os.stat(self.path_of(MANIFEST)).st_mtime
+
     def digest(self, path: str) -> str | None:
         """Return the SHA-256 of a file, None if it is missing. Raises OSError."""
         try:

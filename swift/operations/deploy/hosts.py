@@ -129,7 +129,7 @@ if ! getent group {group} >/dev/null; then
     echo "there is no group {group}: install the packages first" >&2
     exit 1
 fi
-[ -d {etc} ] || install -d -o root -g {group} -m 750 {etc}
+[ -d {etc} ] || install -d -o root -g {group} -m 1770 {etc}
 base64 -d <<'END_OF_FILES' | tar -x -o -f - -C "$stage"
 {archive}
 END_OF_FILES

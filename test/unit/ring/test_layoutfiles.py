@@ -26,6 +26,7 @@ from swift.ring.layoutfiles import (
 )
 from swift.ring.manifest import FileEntry, Manifest, parse_private_key, sign
 from swift.ring.ringfile import encode
+from test.support.layoutnodes import Crash, FailingDisk
 
 NAMES = ("account", "container", "object", "object-1")
 CLOCK = ManualClock(1.7e9)
@@ -458,37 +459,6 @@ def test_a_manifest_of_a_key_that_is_gone_is_no_manifest(cluster, two):
 
 
 # --- faults -----------------------------------------------------------------------------------------
-
-
-class Crash(BaseException):
-    """The process ended."""
-
-
-class FailingDisk(Disk):
-    """Ends the process before the change number ``at``, or fails there with an error number."""
-
-    def __init__(self, at=10**9, code=None):
-        self.at, self.code, self.count, self.changes = at, code, 0, []
-
-    def _step(self, name):
-        self.count += 1
-        self.changes.append(name)
-        if self.code is None and self.count > self.at:
-            raise Crash
-        if self.code is not None and self.count == self.at + 1:
-            raise OSError(self.code, os.strerror(self.code))
-
-
-def _failing(name):
-    def call(self, *args, **options):
-        self._step(name)
-        return getattr(Disk(), name)(*args, **options)
-
-    return call
-
-
-for _name in ("open", "write", "fsync", "rename", "unlink", "mkdir", "fchmod"):
-    setattr(FailingDisk, _name, _failing(_name))
 
 
 def changes_of(two, tmp_path):
