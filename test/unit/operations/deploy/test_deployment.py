@@ -301,12 +301,17 @@ def test_rings_of_a_layout_are_left_to_the_hosts(with_layout, tmp_path):
 
 def test_storage_services_of_a_layout_stop_only_when_told(with_layout):
     site = with_layout
-    disks = 'disks = [{ device = "sdb", weight = 100 }, { device = "sdc", weight = 100 }]'
-    text = INVENTORY.replace(disks, 'roles = ["proxy"]\ndisks = []', 1)
-    (error,) = site.deployment(text).prepare().plan.errors()
+    disks = '[{ device = "sdb", weight = 100 }]'
+    fourth = (
+        f'[[host]]\nname = "four"\naddress = "10.0.0.4"\nzone = 4\nroles = ["storage"]\ndisks = {disks}\n'
+    )
+    site.apply(INVENTORY + fourth)
+    former = INVENTORY + fourth.replace('["storage"]', "[]").replace(disks, "[]")
+    (error,) = site.deployment(former).prepare().plan.errors()
     assert "drain its devices with swift-layout" in error
-    plan = site.deployment(text).prepare(remove=True).plan
-    assert not plan.errors() and any("object" in unit for host in plan.hosts for unit in host.disable)
+    plan = site.deployment(former).prepare(remove=True).plan
+    assert not plan.errors()
+    assert any("object" in unit for unit in plan.hosts[3].disable)
 
 
 def test_damaged_public_keys_of_a_layout_stop_the_plan(with_layout, tmp_path):
