@@ -22,8 +22,8 @@ from swift.config.schema import Settings, option
 from swift.layout.fetching import (
     FetchFailed,
     LayoutClient,
-    addresses_of,
     fetch_missing,
+    known_servers,
     parse_servers,
 )
 from swift.ring.errors import LayoutError
@@ -151,7 +151,7 @@ class LayoutPass:
                 return
             self._recover()
             own = self._own()
-            hosts = addresses_of(agent.rings.readable_views())
+            hosts = known_servers(agent.rings.readable_views(), self._folder)
             found = self._candidates(self._sample(hosts))
             if not found and agent.seeds:
                 found = self._candidates(agent.seeds)

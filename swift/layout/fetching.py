@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 from collections.abc import Iterable, Sequence
@@ -11,10 +12,12 @@ from swift.base.errors import ConfigError, SwiftError
 from swift.cluster.transport import NodeAddress, NodeRequest, Timeouts, Transport, TransportError
 from swift.http.body import BodyError
 from swift.http.environ import split_host
+from swift.platform.disk import names_in
+from swift.ring.builder import RingBuilder
 from swift.ring.device import address
-from swift.ring.errors import LayoutError
+from swift.ring.errors import LayoutError, RingError
 from swift.ring.layoutfiles import Installation, LayoutFolder, TableCheck, accept_table
-from swift.ring.manifest import MANIFEST_BYTES_MAX, FileEntry, Manifest
+from swift.ring.manifest import MANIFEST_BYTES_MAX, FileEntry, Manifest, is_layout_file, is_ring
 from swift.ring.view import RingView
 from swift.runtime.layoutpages import MANIFEST_PATH, PREFIX
 
@@ -30,15 +33,18 @@ class FetchFailed(SwiftError):
     """A server did not send its manifest or a file."""
 
 
-def addresses_of(views: Iterable[RingView]) -> list[list[NodeAddress]]:
-    """Return the storage servers of rings, grouped by their host."""
-    hosts: dict[str, dict[int, NodeAddress]] = {}
-    for view in views:
-        for device in view.devices:
-            if device is not None:
-                found = NodeAddress(device.ip, device.port, address(device.ip, device.port))
-                hosts.setdefault(device.ip, {})[device.port] = found
-    return [list(ports.values()) for ports in hosts.values()]
+def known_servers(views: Iterable[RingView], folder: LayoutFolder) -> list[list[NodeAddress]]:
+    """Return the storage servers of rings, grouped by host; those of builders where no ring can be read."""
+    found = {(each.ip, each.port) for view in views for each in view.devices if each is not None}
+    for name in () if found else names_in(folder.disk, folder.path):
+        if is_layout_file(name) and not is_ring(name):
+            with contextlib.suppress(OSError, RingError):
+                builder = RingBuilder.load(folder.path_of(name))
+                found |= {(device["ip"], device["port"]) for device in builder.live_devs}
+    hosts: dict[str, list[NodeAddress]] = {}
+    for ip, port in sorted(found):
+        hosts.setdefault(ip, []).append(NodeAddress(ip, port, address(ip, port)))
+    return list(hosts.values())
 
 
 def parse_servers(words: Iterable[str]) -> list[NodeAddress]:

@@ -10,7 +10,7 @@ from swift.base.errors import ConfigError
 from swift.cluster.transport import NodeAddress
 from swift.layout.fetching import FetchFailed, LayoutClient, fetch_layout, parse_servers
 from swift.ring.layoutfiles import LayoutFolder
-from swift.ring.manifest import FileEntry, Manifest, sign
+from swift.ring.manifest import FileEntry, Manifest, is_ring, sign
 from test.support.layoutnodes import PORT, LayoutNodes, ip_of
 
 
@@ -180,6 +180,15 @@ def test_a_file_that_was_changed_by_hand_stays_until_the_next_version(nodes, tmp
     nodes.network.away.clear()
     assert nodes.run(1)[1]["changed"] == []
     assert nodes.has(1, second)
+
+
+def test_a_node_whose_rings_are_all_damaged_finds_others_by_its_builders(nodes):
+    for name in nodes.first:
+        if is_ring(name):
+            (nodes.folders[1] / name).write_bytes(b"damaged")
+    nodes.restart(1)
+    assert nodes.run(1)[0] == {"restored": 1}
+    assert nodes.has(1, nodes.first)
 
 
 def test_a_damaged_manifest_is_replaced(nodes):
