@@ -20,9 +20,12 @@ from swift.ring.layoutfiles import (
     LayoutFolder,
     check_follows,
     create_keys,
+    drop_former_keys,
     install,
+    prepare_next_key,
     publish,
     read_private_key,
+    use_next_key,
 )
 from swift.ring.manifest import FileEntry, Manifest, parse_private_key, sign
 from swift.ring.ringfile import encode
@@ -120,6 +123,29 @@ def test_a_private_key_that_others_can_read_is_refused(tmp_path):
     os.chmod(tmp_path / "layout.key", 0o644)
     with pytest.raises(LayoutError, match="chmod 0600"):
         read_private_key(str(tmp_path))
+
+
+def test_keys_are_rotated_without_a_node_that_cannot_verify(cluster, builders):
+    folder, root = cluster.node(), cluster.controller
+    files = files_of(builders)
+    install(str(folder), cluster.publish(files), files)
+    prepare_next_key(str(root))
+    with pytest.raises(LayoutError, match="has layout.key.next already"):
+        prepare_next_key(str(root))
+    shutil.copy(root / "layout.pub", folder)
+    install(str(folder), cluster.publish(files), files)
+    use_next_key(str(root))
+    # Nodes would not know the signature of the manifest of now.
+    with pytest.raises(LayoutError, match="not in layout.pub"):
+        drop_former_keys(str(root))
+    former, cluster.key = cluster.key, read_private_key(str(root))
+    assert cluster.key != former
+    install(str(folder), cluster.publish(files), files)
+    assert len(drop_former_keys(str(root)).keys) == 1
+    shutil.copy(root / "layout.pub", folder)
+    assert LayoutFolder(str(folder)).installed().manifest.version == 3
+    with pytest.raises(LayoutError, match="is not in"):
+        publish(str(root), former, files)
 
 
 def test_a_folder_without_public_keys_has_no_layout(cluster, builders, tmp_path):
