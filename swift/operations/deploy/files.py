@@ -28,7 +28,7 @@ ETC = "/etc/swift"
 INSTANCE = "replication"
 #: The unit of all daemons of a host in one process.
 ALL_DAEMONS = "swift-daemons"
-#: Where hosts have the public keys of the layout.
+#: Path of the layout's public keys on hosts.
 LAYOUT_KEYS = f"{ETC}/{PUBLIC_KEYS}"
 _SEEDS = 3
 #: File of a service of the system → its unit, which stops when no role of the host has the file.
