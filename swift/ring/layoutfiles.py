@@ -52,6 +52,8 @@ from swift.ring.table import RingTable, check_usable
 MANIFEST = "layout.manifest"
 PUBLIC_KEYS = "layout.pub"
 PRIVATE_KEY = "layout.key"
+#: The key that will follow it.
+NEXT_KEY = "layout.key.next"
 _STAGED = "layout.staged"
 _RECORD = "manifest"
 _FILE_MODE = 0o644
@@ -134,6 +136,10 @@ class LayoutFolder:
             raise LayoutError(f"{path}: {error}")
         self._installed = identity, found
         return found
+
+    def installed_s(self) -> float:
+        """Return the Unix time since when the node has its manifest. Raises OSError."""
+        return os.stat(self.path_of(MANIFEST)).st_mtime
 
     def digest(self, path: str) -> str | None:
         """Return the SHA-256 of a file, None if it is missing. Raises OSError."""
@@ -409,14 +415,56 @@ def create_keys(swift_dir: str, cluster: str = "") -> TrustedKeys:
     key = new_private_key()
     public = public_key_of(key)
     trusted = TrustedKeys(cluster or uuid.uuid4().hex, {key_id_of(public): public})
-    for name, text, mode in (
-        (PRIVATE_KEY, render_private_key(key), 0o600),
-        (PUBLIC_KEYS, render_trusted_keys(trusted), _FILE_MODE),
-    ):
-        path = f"{os.path.abspath(swift_dir)}/{name}"
-        durable.replace_file(Disk(), path, text.encode("ascii"), mode=mode)
-        inherit_owner(path)
+    _write_key_file(swift_dir, PRIVATE_KEY, render_private_key(key))
+    _write_key_file(swift_dir, PUBLIC_KEYS, render_trusted_keys(trusted))
     return trusted
+
+
+def _write_key_file(swift_dir: str, name: str, text: str) -> None:
+    path = f"{os.path.abspath(swift_dir)}/{name}"
+    mode = _FILE_MODE if name == PUBLIC_KEYS else 0o600
+    durable.replace_file(Disk(), path, text.encode("ascii"), mode=mode)
+    inherit_owner(path)
+
+
+def prepare_next_key(swift_dir: str) -> TrustedKeys:
+    """Create the key that will follow ``layout.key``, and trust it as well; return the trusted keys.
+
+    The nodes need the new ``layout.pub`` before ``use_next_key``. Raises LayoutError if there is one already
+    or no layout; OSError.
+    """
+    trusted = LayoutFolder(swift_dir).trusted_keys()
+    if trusted is None or os.path.lexists(f"{swift_dir}/{NEXT_KEY}"):
+        raise LayoutError(f"{swift_dir} has no {PUBLIC_KEYS}, or has {NEXT_KEY} already")
+    key = new_private_key()
+    public = public_key_of(key)
+    trusted = TrustedKeys(trusted.cluster, {**trusted.keys, key_id_of(public): public})
+    _write_key_file(swift_dir, NEXT_KEY, render_private_key(key))
+    _write_key_file(swift_dir, PUBLIC_KEYS, render_trusted_keys(trusted))
+    return trusted
+
+
+def use_next_key(swift_dir: str) -> None:
+    """Sign with the key of ``prepare_next_key`` from now on. Raises OSError."""
+    os.replace(f"{swift_dir}/{NEXT_KEY}", f"{swift_dir}/{PRIVATE_KEY}")
+    sync_directory(Disk(), swift_dir)
+
+
+def drop_former_keys(swift_dir: str) -> TrustedKeys:
+    """Trust the key in ``layout.key`` only; return the trusted keys, which the nodes need as well.
+
+    Raises LayoutError while the installed manifest has the signature of another key; OSError.
+    """
+    folder = LayoutFolder(swift_dir)
+    trusted, installed = folder.trusted_keys(), folder.installed()
+    public = public_key_of(read_private_key(swift_dir))
+    if trusted is None:
+        raise LayoutError(f"{folder.path_of(PUBLIC_KEYS)} is missing")
+    only = TrustedKeys(trusted.cluster, {key_id_of(public): public})
+    if installed is not None:
+        parse_verified(installed.data, only)
+    _write_key_file(swift_dir, PUBLIC_KEYS, render_trusted_keys(only))
+    return only
 
 
 def read_private_key(swift_dir: str) -> bytes:

@@ -13,7 +13,7 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from swift.base.errors import ConfigError
 from swift.identity.clusterkeys import new_key_line
@@ -23,6 +23,9 @@ from swift.platform.disk import Disk
 from swift.platform.durable import replace_file
 from swift.platform.locks import file_lock
 from swift.ring.builder import RingBuilder
+from swift.ring.errors import LayoutError
+from swift.ring.layoutfiles import PUBLIC_KEYS
+from swift.ring.manifest import parse_trusted_keys
 
 _SECRETS = "secrets.json"
 _BACKUPS = "backups"
@@ -52,6 +55,8 @@ class Secrets:
     options: Overrides = field(repr=False, default_factory=dict)
     #: The lines of swiftauth.key; empty until a cluster needs them.
     swiftauth: str = field(repr=False, default="")
+    #: The content of layout.pub, with which hosts take their rings from the layout; empty without one.
+    layout: str = ""
 
 
 class State:
@@ -88,12 +93,25 @@ class State:
                 dict(values["keys"]),
                 _overrides(values.get("options", {})),
                 str(values.get("swiftauth", "")),
+                self._load_layout(),
             )
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError, AttributeError):
             # The error's text could show a part of the file.
             raise ConfigError(f"{path} is damaged; restore it from a copy") from None
+
+    def _load_layout(self) -> str:
+        path = self._file(PUBLIC_KEYS)
+        try:
+            with open(path, encoding="ascii") as file:
+                text = file.read()
+            parse_trusted_keys(text)
+            return text
+        except FileNotFoundError:
+            return ""
+        except (LayoutError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{path}: {error}")
 
     def save_secrets(self, secrets_: Secrets) -> None:
         """Write the secrets, readable by the owner alone."""
@@ -141,7 +159,7 @@ def complete_secrets(known: Secrets | None, inventory: Inventory) -> Secrets:
     swiftauth = known.swiftauth
     if inventory.proxy.auth == SWIFTAUTH and not swiftauth:
         swiftauth = new_key_line("1")
-    return Secrets(known.prefix, known.suffix, {**known.keys, **new}, known.options, swiftauth)
+    return replace(known, keys={**known.keys, **new}, swiftauth=swiftauth)
 
 
 def _overrides(values: Mapping[str, Mapping[str, Mapping[str, str]]]) -> Overrides:

@@ -20,12 +20,16 @@ from swift.ring.layoutfiles import (
     LayoutFolder,
     check_follows,
     create_keys,
+    drop_former_keys,
     install,
+    prepare_next_key,
     publish,
     read_private_key,
+    use_next_key,
 )
 from swift.ring.manifest import FileEntry, Manifest, parse_private_key, sign
 from swift.ring.ringfile import encode
+from test.support.layoutnodes import Crash, FailingDisk
 
 NAMES = ("account", "container", "object", "object-1")
 CLOCK = ManualClock(1.7e9)
@@ -119,6 +123,29 @@ def test_a_private_key_that_others_can_read_is_refused(tmp_path):
     os.chmod(tmp_path / "layout.key", 0o644)
     with pytest.raises(LayoutError, match="chmod 0600"):
         read_private_key(str(tmp_path))
+
+
+def test_keys_are_rotated_without_a_node_that_cannot_verify(cluster, builders):
+    folder, root = cluster.node(), cluster.controller
+    files = files_of(builders)
+    install(str(folder), cluster.publish(files), files)
+    prepare_next_key(str(root))
+    with pytest.raises(LayoutError, match="has layout.key.next already"):
+        prepare_next_key(str(root))
+    shutil.copy(root / "layout.pub", folder)
+    install(str(folder), cluster.publish(files), files)
+    use_next_key(str(root))
+    # Nodes would not know the signature of the manifest of now.
+    with pytest.raises(LayoutError, match="not in layout.pub"):
+        drop_former_keys(str(root))
+    former, cluster.key = cluster.key, read_private_key(str(root))
+    assert cluster.key != former
+    install(str(folder), cluster.publish(files), files)
+    assert len(drop_former_keys(str(root)).keys) == 1
+    shutil.copy(root / "layout.pub", folder)
+    assert LayoutFolder(str(folder)).installed().manifest.version == 3
+    with pytest.raises(LayoutError, match="is not in"):
+        publish(str(root), former, files)
 
 
 def test_a_folder_without_public_keys_has_no_layout(cluster, builders, tmp_path):
@@ -458,37 +485,6 @@ def test_a_manifest_of_a_key_that_is_gone_is_no_manifest(cluster, two):
 
 
 # --- faults -----------------------------------------------------------------------------------------
-
-
-class Crash(BaseException):
-    """The process ended."""
-
-
-class FailingDisk(Disk):
-    """Ends the process before the change number ``at``, or fails there with an error number."""
-
-    def __init__(self, at=10**9, code=None):
-        self.at, self.code, self.count, self.changes = at, code, 0, []
-
-    def _step(self, name):
-        self.count += 1
-        self.changes.append(name)
-        if self.code is None and self.count > self.at:
-            raise Crash
-        if self.code is not None and self.count == self.at + 1:
-            raise OSError(self.code, os.strerror(self.code))
-
-
-def _failing(name):
-    def call(self, *args, **options):
-        self._step(name)
-        return getattr(Disk(), name)(*args, **options)
-
-    return call
-
-
-for _name in ("open", "write", "fsync", "rename", "unlink", "mkdir", "fchmod"):
-    setattr(FailingDisk, _name, _failing(_name))
 
 
 def changes_of(two, tmp_path):

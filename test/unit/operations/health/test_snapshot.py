@@ -27,6 +27,7 @@ GOOD = {
     "driveaudit": {"drive_audit_errors": 0},
     "deviceerrors/object": {"device_errors": {"sda": {"errors": 4, "last": NOW_S, "error": "EIO"}}},
     "native": {"native_disk": True},
+    "layout": {"layout": {"version": 3, "id": "a", "issued": NOW_S, "last_check": NOW_S, "error": ""}},
     "compactor/object": {
         "object_packed_devices": {"sda": {"volumes": 1, "live_bytes": 2, "dead_bytes": 3, "index_bytes": 4}}
     },
@@ -54,6 +55,8 @@ NONSENSE = [
     {"/srv/node": [["sda"], 7, None]},
     {"device_errors": 7},
     {"native_disk": 1},
+    {"layout": {"version": "x", "issued": 1e999, "last_check": None, "changed": {"a": 1}, "error": 5}},
+    {"layout": {"version": 7, "changed": [None, 1], "id": []}},
     {"object_packed_devices": 7},
     {"object_packed_devices": {"sda": None, "sdb": {"dead_bytes": "x", "live_bytes": 1e999}}},
     {"device_errors": {"sda": None, "sdb": {"errors": "x", "last": 1}, "sdc": {"errors": 1, "last": 1e999}}},
