@@ -126,7 +126,8 @@ def _drain(
             # Too few devices would be left: their copies wait for new ones.
             return None
         targets[name] = target
-    if not targets or make_plan(builders, targets, seen.usage).objections:
+    # That a zone has no copy, or others have two, is what its death means; space must be there.
+    if not targets or make_plan(builders, targets, seen.usage).space:
         return None
     for name, target in targets.items():
         before[name], after[name] = state.rings[name].builder, shelf.add(target)
