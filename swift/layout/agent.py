@@ -312,7 +312,7 @@ DAEMON = Daemon(
     "Keep the ring files of a node those of the cluster's layout.",
     LayoutAgentSettings,
     _make,
-    conf_name="layout.conf",
+    conf_name="layout-agent.conf",
     conf_about="The layout of the cluster on this node; every storage node and every proxy has it.",
     pipeline=None,
     small_cluster={"interval": 30},

@@ -23,7 +23,7 @@ from swift.base.clock import Clock, SystemClock
 from swift.platform import durable
 from swift.platform.disk import Disk, names_in
 from swift.platform.locks import lock_directory
-from swift.platform.privileges import give_owner, inherit_owner
+from swift.platform.privileges import give_owner
 from swift.platform.regularfiles import FileIdentity, file_identity, read_through_links
 from swift.platform.syncing import sync_directory
 from swift.ring.builder import RingBuilder
@@ -33,6 +33,7 @@ from swift.ring.manifest import (
     Manifest,
     TrustedKeys,
     builder_of,
+    is_layout_file,
     is_ring,
     key_id_of,
     new_private_key,
@@ -101,6 +102,14 @@ class LayoutFolder:
     def staged_path(self, name: str) -> str:
         """Return the path of a staged file."""
         return f"{self.path}/{_STAGED}/{name}"
+
+    def owner_model(self) -> str:
+        """Return the path whose owner new files get if root makes them: a ring or builder file, if any.
+
+        The directory may belong to root, while the files are those of the user that replaces them.
+        """
+        names = filter(is_layout_file, names_in(self.disk, self.path))
+        return next((self.path_of(name) for name in sorted(names)), self.path)
 
     def trusted_keys(self) -> TrustedKeys | None:
         """Return the content of layout.pub, None if it is missing. Raises LayoutError and OSError."""
@@ -279,13 +288,13 @@ class Installation:
         directory = f"{self._folder.path}/{_STAGED}"
         with contextlib.suppress(FileExistsError):
             self._disk.mkdir(directory, 0o700)
-            inherit_owner(directory)
+            give_owner(directory, self._folder.owner_model())
             sync_directory(self._disk, self._folder.path)
         path = self._folder.staged_path(name)
         try:
             mode = stat.S_IMODE(self._disk.stat(like).st_mode)
         except FileNotFoundError:
-            mode, like = _FILE_MODE, self._folder.path
+            mode, like = _FILE_MODE, self._folder.owner_model()
         durable.replace_file(self._disk, path, data, mode=mode)
         give_owner(path, like)
 
@@ -421,10 +430,10 @@ def create_keys(swift_dir: str, cluster: str = "") -> TrustedKeys:
 
 
 def _write_key_file(swift_dir: str, name: str, text: str) -> None:
-    path = f"{os.path.abspath(swift_dir)}/{name}"
+    folder = LayoutFolder(swift_dir)
     mode = _FILE_MODE if name == PUBLIC_KEYS else 0o600
-    durable.replace_file(Disk(), path, text.encode("ascii"), mode=mode)
-    inherit_owner(path)
+    durable.replace_file(folder.disk, folder.path_of(name), text.encode("ascii"), mode=mode)
+    give_owner(folder.path_of(name), folder.owner_model())
 
 
 def prepare_next_key(swift_dir: str) -> TrustedKeys:

@@ -165,7 +165,7 @@ def _confs_of(
         {"memcache": {"memcache_servers": ",".join(inventory.memcache_servers())}},
         ("swift-proxy-server", "swift-container-reconciler", *clients),
     )
-    yield _Conf("layout.conf", _layout_conf(inventory), ("swift-layout-agent",))
+    yield _Conf("layout-agent.conf", _layout_conf(inventory), ("swift-layout-agent",))
     if PROXY in host.roles:
         yield _Conf("proxy-server.conf", _proxy_conf(inventory, host, secrets), ("swift-proxy-server",))
     if STORAGE in host.roles:

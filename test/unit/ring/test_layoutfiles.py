@@ -235,6 +235,20 @@ def test_owners_and_permissions_stay(cluster, builders):
     assert stat.S_IMODE(os.stat(folder / "account.ring.gz").st_mode) == 0o644
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_what_root_makes_belongs_to_the_user_that_replaces_it(cluster, builders):
+    files = files_of(builders)
+    folder = cluster.node()
+    (folder / "object.ring.gz").write_bytes(files["object.ring.gz"])
+    os.chown(folder / "object.ring.gz", 12, 34)
+    install(str(folder), cluster.publish(files), files)
+    (folder / "layout.pub").unlink()
+    create_keys(str(folder))
+    owners = {path.name: path.stat().st_uid for path in folder.iterdir()}
+    assert owners.pop("layout.pub") == owners.pop("layout.key") == 12
+    assert set(owners.values()) == {12}
+
+
 # --- what is refused --------------------------------------------------------------------------------
 
 

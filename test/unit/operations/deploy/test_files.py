@@ -34,7 +34,7 @@ def section(text, name):
 
 
 def test_a_host_has_the_files_of_its_roles(tmp_path):
-    common = {"swift.conf", "memcache.conf", "layout.conf"}
+    common = {"swift.conf", "memcache.conf", "layout-agent.conf"}
     storage = {
         "internal-client.conf",
         *(f"{kind}-server.conf" for kind in ("account", "container", "object")),
@@ -212,7 +212,7 @@ def test_every_host_has_a_layout_agent_with_seeds(tmp_path):
     inventory = inventory_of(tmp_path, SEPARATE)
     for host in inventory.hosts:
         assert "swift-layout-agent" in units_of(inventory, host)
-    seeds = section(rendered(tmp_path)["layout.conf"], "layout-agent")["seeds"].split(", ")
+    seeds = section(rendered(tmp_path)["layout-agent.conf"], "layout-agent")["seeds"].split(", ")
     assert len(parse_servers(seeds)) == len(seeds) > 0
     # All daemons of a storage host run in one process.
     assert "swift-layout-agent" not in units_of(inventory_of(tmp_path), inventory.hosts[1])
