@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from swift import green
 from swift.cluster.pool import RECV_BYTES, Connection, ConnectionPool, make_connection
-from swift.cluster.serverauth import Signer
+from swift.cluster.serverauth import RefusedByServer, Signer, check_refusal
 from swift.cluster.transport import (
     BackendResponse,
     BrokenOff,
@@ -132,6 +132,8 @@ class HttpExchange:
         what = f"{doing} {self._request.method} to {ip}:{port}"
         if isinstance(error, green.DeadlineExceeded):
             return TimedOut(f"{what}: timeout")
+        if isinstance(error, RefusedByServer):
+            return RefusedByServer(f"{what}: {error}")
         return (MalformedResponse if isinstance(error, BadHead) else TransportError)(f"{what}: {error}")
 
     def send(self, data: bytes | memoryview) -> None:
@@ -219,8 +221,11 @@ class HttpExchange:
                 if len(data) > 1 << 20:
                     raise BadHead(502, "response head too long")
             connection.buffer = data[end + 4 :]
-            return parse_response_head(data[: end + 4], self._request.method)
-        except (OSError, green.DeadlineExceeded, BadHead) as error:
+            head = parse_response_head(data[: end + 4], self._request.method)
+            if head.status == 403:
+                check_refusal(head.status, head.headers)
+            return head
+        except (OSError, green.DeadlineExceeded, BadHead, RefusedByServer) as error:
             if isinstance(error, OSError) and not data and connection.reused and self.replayable:
                 self._reconnect()
                 return self._read_head()

@@ -20,6 +20,7 @@ from enum import Enum
 
 from swift.base.clock import Clock, SystemClock
 from swift.base.errors import SwiftError
+from swift.cluster.transport import TransportError
 from swift.http import fields
 from swift.http.headers import title_case
 
@@ -243,6 +244,16 @@ class Signer:
 
     def __repr__(self) -> str:
         return f"Signer({self._secrets!r})"
+
+
+class RefusedByServer(TransportError):
+    """A storage server takes a request for one from outside its cluster: it tells nothing about its data."""
+
+
+def check_refusal(status: int, headers: Mapping[str, str]) -> None:
+    """Raise ``RefusedByServer`` for the response of a server that refused the request's signature."""
+    if status == 403 and fields.BACKEND_SERVER_AUTH in headers:
+        raise RefusedByServer(f"refused: {headers[fields.BACKEND_SERVER_AUTH]}")
 
 
 class Refusal(Enum):

@@ -408,9 +408,9 @@ BACKEND_INBOUND_X_TIMESTAMP = _declare_header(
 BACKEND_SERVER_AUTH = _declare_header(
     "x-backend-server-auth",
     _TEXT,
-    _TO_NODE,
+    _BOTH_WAYS,
     "Signature of the server that sends the request: version, id of the secret, Unix seconds, nonce, "
-    "HMAC-SHA256 (doc/formats/server-authentication.md).",
+    "HMAC-SHA256. In a response with status 403: the reason why the server refuses it.",
 )
 BACKEND_REPLICATION = _declare_header(
     "x-backend-replication", _FLAG, _TO_NODE, "The request comes from a replicator or another daemon."

@@ -18,6 +18,7 @@ from swift.base.documents import JsonObject
 from swift.cluster.serverauth import Refusal, ServerSecrets, Verifier
 from swift.config.cluster import ServerAuthSettings
 from swift.config.kinds import is_in_networks
+from swift.http import fields
 from swift.http.request import Request
 from swift.http.response import TEXT, Response, error_response
 from swift.platform.addresses import is_address, matches_any_address, normalize_address
@@ -249,7 +250,8 @@ class ServerGuard:
         self._results[reason.value].inc()
         self._counts.note("refused", request.remote_addr, sentence)
         self._log_refusal(request, sentence)
-        return error_response(403, f"Refused: {sentence}.\n", content_type=TEXT)
+        headers = {fields.BACKEND_SERVER_AUTH: sentence}
+        return error_response(403, f"Refused: {sentence}.\n", headers, content_type=TEXT)
 
     def _note_overwritten(self) -> None:
         overwritten = self._nonces.overwritten

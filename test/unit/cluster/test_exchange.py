@@ -11,7 +11,7 @@ import pytest
 from swift import green
 from swift.cluster.exchange import HttpTransport
 from swift.cluster.pool import ConnectionPool
-from swift.cluster.serverauth import ServerSecrets, Signer
+from swift.cluster.serverauth import RefusedByServer, ServerSecrets, Signer
 from swift.cluster.transport import (
     BrokenOff,
     MalformedResponse,
@@ -122,6 +122,20 @@ def test_requests_share_a_connection(transport, make_server):
     assert server.connections == 1
     assert server.heads[0].startswith(b"GET /sda/1/a HTTP/1.1\r\nHost: 127.0.0.1:")
     assert b"X-A: b" in server.heads[0]
+
+
+def test_a_refused_signature_is_no_response(transport, make_server):
+    """A 403 that callers took for one about the object would be one to the client."""
+    refusal = b"HTTP/1.1 403 Forbidden\r\nX-Backend-Server-Auth: no signature\r\nContent-Length: 2\r\n\r\nno"
+    server = make_server(lambda wire, head, number: wire.send(refusal))
+    with pytest.raises(RefusedByServer, match=r"response to GET to 127.0.0.1:\d+: refused: no signature"):
+        ask(transport, server)
+    with pytest.raises(RefusedByServer):
+        begin(transport, server, {"transfer-encoding": "chunked", "expect": "100-continue"}).wait_continue()
+    with pytest.raises(RefusedByServer):
+        begin(transport, server, {"transfer-encoding": "chunked"}).duplex(1.0)
+    server = make_server(lambda wire, head, number: wire.send(refusal.replace(b"X-Backend", b"X-Other")))
+    assert ask(transport, server).status == 403
 
 
 def test_a_request_that_is_sent_again_is_signed_anew(make_server, signer):
