@@ -169,6 +169,13 @@ class Services:
         """Return the parsed swift.conf; raises ``ConfigError``."""
         return cluster_of(self._shared(self.conf))
 
+    def server_auth(self) -> dict[str, object]:
+        """Return the mode of the authentication of servers, and the ids of the secrets in use."""
+        ids = [
+            key_id for secrets in self._process.server_secrets.values() for key_id in secrets.current().by_id
+        ]
+        return {"mode": self.cluster.config.server_auth.mode, "key_ids": ids}
+
     def telemetry(self, name: str = "", conf: Conf | None = None) -> Telemetry:
         """Return log, statsd and metrics, by the filter's name and section unless others are given."""
         chosen = self.conf if conf is None else conf

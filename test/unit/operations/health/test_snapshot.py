@@ -26,6 +26,7 @@ GOOD = {
     "async": {"async_pending": 7, "async_pending_last": 1000.5},
     "driveaudit": {"drive_audit_errors": 0},
     "deviceerrors/object": {"device_errors": {"sda": {"errors": 4, "last": NOW_S, "error": "EIO"}}},
+    "serverauth/object": {"mode": "require", "key_ids": ["1"]},
     "native": {"native_disk": True},
     "compactor/object": {
         "object_packed_devices": {"sda": {"volumes": 1, "live_bytes": 2, "dead_bytes": 3, "index_bytes": 4}}
@@ -54,6 +55,9 @@ NONSENSE = [
     {"/srv/node": [["sda"], 7, None]},
     {"device_errors": 7},
     {"native_disk": 1},
+    {"mode": 7},
+    {"mode": "require", "key_ids": 7, "refused": 7},
+    {"mode": "x" * 999, "key_ids": [None, {}], "refused": {"count": 1e999, "last": 10**400, "address": []}},
     {"object_packed_devices": 7},
     {"object_packed_devices": {"sda": None, "sdb": {"dead_bytes": "x", "live_bytes": 1e999}}},
     {"device_errors": {"sda": None, "sdb": {"errors": "x", "last": 1}, "sdc": {"errors": 1, "last": 1e999}}},
