@@ -1,4 +1,4 @@
-"""What storage servers report of the authentication of servers, and what is wrong about it. Pure."""
+"""Judges the reports of storage servers about the authentication of servers. Pure."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 import base64
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -286,6 +287,18 @@ def test_a_wrong_signature_takes_no_nonce(signer, make_secrets, clock):
     assert check(verifier, head) is Refusal.WRONG_SIGNATURE
     head.headers[FIELD] = good
     assert check(verifier, head) is None
+
+
+def test_the_page_of_the_format_has_a_valid_example(tmp_path, clock):
+    page = (Path(__file__).parents[3] / "doc/formats/server-authentication.md").read_text()
+    blocks = re.findall(r"```text\n(.*?)```", page, re.S)
+    target = blocks[0].split()[1]
+    headers = dict(line.lower().split(": ") for line in blocks[0].splitlines()[1:])
+    headers[FIELD] = blocks[1].strip().partition(": ")[2]
+    path = tmp_path / "server.secret"
+    write_secrets(path, f"a {OLD}")
+    verifier = make_verifier(ServerSecrets(str(path)), ManualClock(1_700_000_000.0), host=headers["host"])
+    assert verifier.check("GET", *target.split("?"), headers) is None
 
 
 # --- secrets ----------------------------------------------------------------------------------------
