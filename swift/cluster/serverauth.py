@@ -12,11 +12,13 @@ import base64
 import binascii
 import hmac
 import os
+import random
 import re
 import stat
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from hashlib import sha256
 
 from swift.base.clock import Clock, SystemClock
 from swift.base.errors import SwiftError
@@ -32,13 +34,15 @@ SECRETS_MAX = 16
 FILE_BYTES_MAX = 64 << 10
 #: The file is looked at for changes this often, seconds.
 LOOK_EVERY_S = 1.0
-NONCE_BYTES = 8
+#: A nonce is random so that no two servers choose the same, not because it is secret.
+NONCE_BITS = 64
+_BLOCK_BYTES = 64
 #: Headers that the signature does not cover: its own, and the one that ends at each connection.
 _UNSIGNED = frozenset((fields.BACKEND_SERVER_AUTH, "connection", "host"))
 _KEY_ID = re.compile(r"[A-Za-z0-9._-]{1,32}\Z")
 _HEX = re.compile(r"(?:[0-9A-Fa-f]{2})+\Z")
 #: Whitespace around values that does not belong to them.
-_BLANKS = " \t"
+_SPACE = " \t"
 _FIELD = title_case(fields.BACKEND_SERVER_AUTH)
 
 
@@ -127,12 +131,33 @@ def read_secrets(path: str) -> tuple[dict[str, bytes], _Identity]:
         raise SecretError(f"{path} has bytes that are not ASCII")
 
 
+class Key:
+    """HMAC-SHA256 with one secret (RFC 2104), whose padding is hashed once."""
+
+    __slots__ = ("_inner", "_outer")
+
+    def __init__(self, secret: bytes):
+        block = (sha256(secret).digest() if len(secret) > _BLOCK_BYTES else secret).ljust(_BLOCK_BYTES, b"\0")
+        self._inner = sha256(bytes(byte ^ 0x36 for byte in block))
+        self._outer = sha256(bytes(byte ^ 0x5C for byte in block))
+
+    def sign(self, text: bytes) -> str:
+        """Return the code of a text in hexadecimal."""
+        inner, outer = self._inner.copy(), self._outer.copy()
+        inner.update(text)
+        outer.update(inner.digest())
+        return outer.hexdigest()
+
+    def __repr__(self) -> str:
+        return "<Key>"
+
+
 @dataclass(frozen=True)
 class Keys:
     """The secrets in use: the one that signs, and all that are valid."""
 
     signing_id: str = ""
-    by_id: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    by_id: Mapping[str, Key] = field(default_factory=dict, repr=False)
 
 
 NO_KEYS = Keys()
@@ -186,8 +211,8 @@ class ServerSecrets:
             self._report_once(f"{error}{kept}")
 
     def _read(self) -> None:
-        by_id, self._identity = read_secrets(self.path)
-        self.keys = Keys(next(iter(by_id)), by_id)
+        secrets, self._identity = read_secrets(self.path)
+        self.keys = Keys(next(iter(secrets)), {key_id: Key(secret) for key_id, secret in secrets.items()})
 
     def _report_once(self, sentence: str) -> None:
         if sentence != self._reported and self._report is not None:
@@ -203,19 +228,23 @@ def text_to_sign(method: str, path: str, query: str, host: str, headers: Mapping
 
     Names with an underscore are left out: servers drop such headers.
     """
-    lines = sorted(
-        [
-            f"{name}:{value.strip(_BLANKS)}"
+    lines = [f"{name}:{value}" for name, value in headers.items() if name not in _UNSIGNED]
+    lines.sort()
+    text = "\n".join(lines)
+    # Checks of the whole, because there is seldom such a line.
+    if (
+        "_" in "".join(headers)
+        or (": " in text or ":\t" in text)
+        or (" \n" in text or "\t\n" in text)
+        or text.endswith((" ", "\t"))
+    ):
+        lines = [
+            f"{name}:{value.strip(_SPACE)}"
             for name, value in headers.items()
             if name not in _UNSIGNED and "_" not in name
         ]
-    )
-    return "\n".join((method, path, query, host, *lines)).encode("latin-1", "replace")
-
-
-def _digest(key: bytes, begin: str, text: bytes) -> str:
-    """Return the signature: ``begin`` is the value of the header up to it."""
-    return hmac.digest(key, b"%b\n%b" % (begin.encode("latin-1", "replace"), text), "sha256").hex()
+        text = "\n".join(sorted(lines))
+    return f"{method}\n{path}\n{query}\n{host}\n{text}".encode("latin-1", "replace")
 
 
 class Signer:
@@ -238,8 +267,8 @@ class Signer:
     def line(self, text: bytes) -> bytes:
         """Return the header line for one sending of a request; each has a time and nonce of its own."""
         keys = self._secrets.keys
-        begin = f"{VERSION} {keys.signing_id} {self._time():.3f} {os.urandom(NONCE_BYTES).hex()}"
-        mac = _digest(keys.by_id[keys.signing_id], begin, text)
+        begin = f"{VERSION} {keys.signing_id} {self._time():.3f} {random.getrandbits(NONCE_BITS):016x}"
+        mac = keys.by_id[keys.signing_id].sign(b"%b\n%b" % (begin.encode("ascii"), text))
         return f"{_FIELD}: {begin} {mac}\r\n".encode("ascii")
 
     def __repr__(self) -> str:
@@ -309,8 +338,9 @@ class Verifier:
             return Refusal.UNKNOWN_KEY, "this server does not have the secret of that id"
         host = headers.get("host", "")
         begin, _, given = value.rpartition(" ")
-        mac = _digest(key, begin, text_to_sign(method, path, query, host, headers))
-        if not hmac.compare_digest(mac.encode(), given.encode("latin-1", "replace")):
+        text = text_to_sign(method, path, query, host, headers)
+        mac = key.sign(b"%b\n%b" % (begin.encode("latin-1", "replace"), text))
+        if not given.isascii() or not hmac.compare_digest(mac, given):
             return Refusal.WRONG_SIGNATURE, "the signature is not that of the request"
         return self._check_signed(parts[2], parts[3], host)
 
@@ -324,7 +354,7 @@ class Verifier:
             return Refusal.MALFORMED, "the time or nonce of the signature is no number"
         if not -self._window_s <= ahead_s <= self._window_s:
             return Refusal.WRONG_TIME, f"the signature's time is {ahead_s:+.1f} s from this server's clock"
-        if not 0 <= nonce < 1 << 8 * NONCE_BYTES:
+        if not 0 <= nonce < 1 << NONCE_BITS:
             return Refusal.MALFORMED, "the nonce of the signature is no number of 64 bits"
         if not self._is_own_host(host):
             return Refusal.WRONG_HOST, "the request is signed for another address than this server's"

@@ -1,9 +1,9 @@
 """A table of nonces that the processes of a machine share, so that each is taken once.
 
 The table is a file in memory of 131,072 buckets with eight entries of 64 bits. A nonce's low bits are the
-number of its bucket; an entry has the other bits and the second of the nonce's time. A nonce takes the
-place of one that is older than the window, else of the oldest. ``take`` holds a lock of the file for its
-bucket, which the kernel releases if the process ends.
+number of its bucket; an entry has the other bits and the second of the nonce's time. A new entry stands
+first in its bucket, and the last one gives way. ``take`` holds a lock of the file for its bucket, which
+the kernel releases if the process ends.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ import fcntl
 import mmap
 import os
 import stat
-import struct
 
 BUCKETS = 1 << 17
 ENTRIES = 8
-_BUCKET = struct.Struct(f"<{ENTRIES}Q")
-_ENTRY = struct.Struct("<Q")
-BYTES = BUCKETS * _BUCKET.size
+ENTRY_BYTES = 8
+BUCKET_BYTES = ENTRIES * ENTRY_BYTES
+BYTES = BUCKETS * BUCKET_BYTES
+_EMPTY = bytes(ENTRY_BYTES)
 #: Bits of a nonce in its entry, above those of its second.
 _TAG_SHIFT, _SECONDS_MASK = 16, 0xFFFF
+_TAG = slice(2, None)
 #: Seconds that an entry's time is before the clock at most; what seems older is ahead of it.
 _AGE_MAX = _SECONDS_MASK >> 1
 # An entry has every bit of the nonce that does not choose its bucket.
@@ -67,29 +68,27 @@ class NonceTable:
 
     def take(self, nonce: int, time_s: float, now_s: float) -> bool:
         """Return True if a nonce of 64 bits is new, and remember it with its time; both are Unix seconds."""
-        offset = (nonce & (BUCKETS - 1)) * _BUCKET.size
-        entry = nonce >> _TAG_SHIFT << _TAG_SHIFT | int(time_s) & _SECONDS_MASK
-        fcntl.lockf(self._fd, fcntl.LOCK_EX, _BUCKET.size, offset)
+        begin = (nonce & (BUCKETS - 1)) * BUCKET_BYTES
+        end = begin + BUCKET_BYTES
+        entry = (nonce >> _TAG_SHIFT << _TAG_SHIFT | int(time_s) & _SECONDS_MASK).to_bytes(8, "little")
+        fcntl.lockf(self._fd, fcntl.LOCK_EX, BUCKET_BYTES, begin)
         try:
-            return self._take(entry, offset, int(now_s))
-        finally:
-            fcntl.lockf(self._fd, fcntl.LOCK_UN, _BUCKET.size, offset)
-
-    def _take(self, new: int, offset: int, now: int) -> bool:
-        place, oldest = 0, -1
-        for index, entry in enumerate(_BUCKET.unpack_from(self._table, offset)):
-            if (entry ^ new) <= _SECONDS_MASK and entry:
+            bucket = self._table[begin:end]
+            if entry[_TAG] in bucket and _has_tag(bucket, entry):
                 return False
-            age = (now - entry) & _SECONDS_MASK if entry else _AGE_MAX
-            if age > _AGE_MAX:
-                # A time ahead of the clock.
-                age = 0
-            if age > oldest:
-                place, oldest = index, age
-        if oldest <= self._window_s:
+            self._table[begin:end] = entry + bucket[:-ENTRY_BYTES]
+        finally:
+            fcntl.lockf(self._fd, fcntl.LOCK_UN, BUCKET_BYTES, begin)
+        last = bucket[-ENTRY_BYTES:]
+        if last != _EMPTY and self._is_valid(last, int(now_s)):
             self.overwritten += 1
-        _ENTRY.pack_into(self._table, offset + place * _ENTRY.size, new)
         return True
+
+    def _is_valid(self, entry: bytes, now: int) -> bool:
+        """Return True if a request with the nonce of an entry could be sent again."""
+        age = (now - int.from_bytes(entry[:2], "little")) & _SECONDS_MASK
+        # What seems older than the maximum is ahead of the clock.
+        return age <= self._window_s or age > _AGE_MAX
 
     def close(self) -> None:
         """Give up the memory."""
@@ -98,3 +97,11 @@ class NonceTable:
 
     def __repr__(self) -> str:
         return f"<NonceTable {self.overwritten} overwritten>"
+
+
+def _has_tag(bucket: bytes, entry: bytes) -> bool:
+    """Return True if an entry of a bucket has the nonce of ``entry``, whatever its time."""
+    return any(
+        bucket[at : at + ENTRY_BYTES][_TAG] == entry[_TAG] and bucket[at : at + ENTRY_BYTES] != _EMPTY
+        for at in range(0, BUCKET_BYTES, ENTRY_BYTES)
+    )

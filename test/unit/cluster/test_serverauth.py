@@ -1,6 +1,7 @@
 """Requests are signed by one server and checked by another, byte by byte."""
 
 import base64
+import hmac
 import os
 import re
 from pathlib import Path
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from swift.base.clock import ManualClock
 from swift.cluster.serverauth import (
     LOOK_EVERY_S,
+    Key,
     Refusal,
     SecretError,
     ServerSecrets,
@@ -369,6 +371,13 @@ def test_nothing_shows_a_secret(make_secrets):
     for shown in (repr(secrets), repr(keys), repr(Signer(secrets))):
         assert OLD[:8] not in shown
         assert repr(bytes.fromhex(OLD))[2:10] not in shown
+
+
+@pytest.mark.parametrize("size", [32, 63, 64, 65, 200])
+def test_a_key_signs_as_hmac_does(size):
+    secret = bytes(range(size))
+    for text in (b"", b"text" * 100):
+        assert Key(secret).sign(text) == hmac.digest(secret, text, "sha256").hex()
 
 
 def test_a_made_secret_is_one(tmp_path):
