@@ -44,6 +44,7 @@ from swift.runtime.backendapp import ACCESS_FIELDS, BackendApp, BackendContext, 
 from swift.runtime.declaration import DaemonParts
 from swift.runtime.deviceidentity import FINGERPRINT_FILE, DeviceIdentity
 from swift.runtime.diskcalls import DiskThreadPools
+from swift.runtime.layoutpages import LayoutPages
 from swift.runtime.pipeline import load_app, read_pipeline
 from swift.runtime.serverguard import AuthCounts, OwnHosts, ServerGuard, SharedNonces
 from swift.runtime.wsgi import handle_of_app
@@ -393,7 +394,8 @@ def backend_context(
         access_log=access_log_of(conf, telemetry, name=name) if lines.log_requests else None,
         access_template=_access_template(lines),
         replication_server=storage.replication_server,
-        partitions=RingPartitions(conf.get("swift_dir", "/etc/swift")),
+        partitions=RingPartitions(conf.get("swift_dir", SWIFT_DIR)),
+        layout=LayoutPages(conf.get("swift_dir", SWIFT_DIR)),
         dates=DateLimit(storage.timestamp_ahead_max, storage.timestamp_ahead_exempt),
         guard=_guard_of(conf, telemetry, storage, server_type),
     )

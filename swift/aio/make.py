@@ -290,7 +290,13 @@ def _daemon_section(plan: ClusterPlan, name: str) -> str:
     if name == "object-expirer":
         options["dequeue_from_legacy"] = "true"
         options["internal_client_conf_path"] = plan.etc / "internal-client.conf"
-    if name in ("container-reconciler", "container-sharder", "container-sync", "s3-notifier"):
+    if name in (
+        "container-reconciler",
+        "container-sharder",
+        "container-sync",
+        "layout-controller",
+        "s3-notifier",
+    ):
         options["internal_client_conf_path"] = plan.etc / "internal-client.conf"
     if name == "s3-lifecycle":
         options["internal_client_conf_path"] = plan.etc / "s3-client.conf"

@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeVar
 
 from swift import green
 from swift.base.memo import SizedCache
+from swift.gateway.documents import StoreUnavailable
 from swift.identity.clusterkeys import ClusterKeys, Unreadable
 from swift.identity.names import SESSION_PREFIX, QualifiedName, is_access_key
 from swift.identity.policy.conditions import InvalidPolicy
@@ -38,7 +39,7 @@ from swift.identity.records import (
     User,
 )
 from swift.identity.rights import NamedPolicy, Rights
-from swift.identity.store import RecordCache, StoreUnavailable
+from swift.identity.store import RecordCache
 from swift.identity.tokens import Ticket, Tickets, is_session_key
 
 RecordT = TypeVar("RecordT", bound=Record)

@@ -14,21 +14,15 @@ from typing import Generic, NamedTuple, TypeVar
 
 from swift import green
 from swift.base.entity import EntityPath
-from swift.base.errors import SwiftError
 from swift.base.memo import SizedCache
+from swift.gateway.documents import Conflict, DocumentStore, StoreUnavailable
 from swift.gateway.internal_client import InternalClient, UnexpectedResponse
-from swift.gateway.subrequest import Forward
-from swift.http import environkeys
-from swift.http.body import BodyError
-from swift.http.request import Request
-from swift.http.response import Response
 from swift.identity.names import ACCOUNT
 from swift.identity.records import KINDS, RECORD_BYTES_MAX, DamagedRecord, Record, tombstone
 
 RecordT = TypeVar("RecordT", bound=Record)
 
 AGENT = "swift-identity"
-REQUEST_TIMEOUT_S = 10.0
 #: Seconds for which the document of a deleted record stays.
 TOMBSTONE_S = 7 * 86400
 _CONTENT = {"content-type": "application/json"}
@@ -40,14 +34,6 @@ CACHE_BYTES_MAX, ENTRY_BYTES = 64 << 20, 1 << 10
 RETRY_S = 2.0
 
 
-class StoreUnavailable(SwiftError):
-    """The records cannot be read or changed now."""
-
-
-class Conflict(SwiftError):
-    """Another client has changed or created the record meanwhile."""
-
-
 class Found(NamedTuple, Generic[RecordT]):
     """A record, None if there is none, and the ETag and the size of its document; empty for no document."""
 
@@ -56,31 +42,12 @@ class Found(NamedTuple, Generic[RecordT]):
     size_bytes: int = 0
 
 
-def identity_client(forward: Forward) -> InternalClient:
-    """Return the client of records for a pipeline; they are stored without encryption, as they are."""
-
-    def send(request: Request) -> Response:
-        env = request.env
-        env[environkeys.AUTHORIZE] = _allow
-        env[environkeys.AUTHORIZE_OVERRIDE] = True
-        env[environkeys.CRYPTO_OVERRIDE] = True
-        env[environkeys.ACCESS_LOG_MADE] = True
-        env[environkeys.RATELIMIT_HANDLED] = True
-        env[environkeys.ADMITTED] = True
-        return forward(request)
-
-    return InternalClient(send, AGENT, tries=2, timeout_s=REQUEST_TIMEOUT_S, backoff_s=0.1)
-
-
-def _allow(_request: Request) -> None:
-    """Authorize everything."""
-
-
 class RecordStore:
     """Reads and changes records."""
 
     def __init__(self, client: InternalClient):
         self._client = client
+        self._documents = DocumentStore(client, ACCOUNT, RECORD_BYTES_MAX, self.create_containers)
 
     def create_containers(self) -> None:
         """Create the account and its containers; raise ``StoreUnavailable``."""
@@ -93,15 +60,9 @@ class RecordStore:
 
     def read(self, kind: type[RecordT], name: str) -> Found[RecordT]:
         """Return the newest version of a record; raise ``StoreUnavailable`` and ``DamagedRecord``."""
-        path = EntityPath(ACCOUNT, kind.kind, name)
-        try:
-            with self._client.request("GET", path, {"x-newest": "true"}, accept=(200, 404)) as response:
-                if response.status == 404:
-                    return Found(None, "")
-                etag = response.headers.get("etag", "").strip('"')
-                body = response.read_body(RECORD_BYTES_MAX)
-        except (UnexpectedResponse, BodyError) as error:
-            raise StoreUnavailable(f"cannot read {kind.kind}/{name}: {error}")
+        body, etag = self._documents.read(kind.kind, name)
+        if body is None:
+            return Found(None, "")
         try:
             tree = json.loads(body)
             if not isinstance(tree, dict):
@@ -160,7 +121,7 @@ class RecordStore:
             if found.record is None:
                 return False
         headers = {"x-delete-after": str(TOMBSTONE_S), "content-type": _DELETED_TYPE}
-        self._send(kind.kind, name, tombstone(), found.etag, headers)
+        self._documents.write(kind.kind, name, tombstone(), found.etag, headers)
         return True
 
     def put_unconditionally(self, record: Record) -> None:
@@ -172,39 +133,7 @@ class RecordStore:
             raise StoreUnavailable(f"cannot store {record.kind}/{record.name}: {error}")
 
     def _put(self, record: Record, document: bytes, etag: str) -> str:
-        if len(document) > RECORD_BYTES_MAX:
-            raise StoreUnavailable(f"{record.kind}/{record.name} is larger than {RECORD_BYTES_MAX} bytes")
-        return self._send(record.kind, record.name, document, etag, {})
-
-    def _send(self, kind: str, name: str, document: bytes, etag: str, headers: dict[str, str]) -> str:
-        condition = {"if-match": f'"{etag}"'} if etag else {"if-none-match": "*"}
-        path = EntityPath(ACCOUNT, kind, name)
-        sent = {**_CONTENT, **headers, **condition}
-        try:
-            for attempt in (1, 2):
-                with self._client.request(
-                    "PUT", path, sent, document, accept=(201, 404, 412, 409)
-                ) as response:
-                    status, stored = response.status, response.headers.get("etag", "").strip('"')
-                if status != 404 or attempt == 2:
-                    break
-                self.create_containers()
-            if status != 201:
-                stored = self._etag_of_stored(path, document)
-        except (UnexpectedResponse, BodyError) as error:
-            raise StoreUnavailable(f"cannot store {kind}/{name}: {error}")
-        if not stored:
-            raise Conflict(f"{kind}/{name} was changed by another client meanwhile")
-        return stored
-
-    def _etag_of_stored(self, path: EntityPath, document: bytes) -> str:
-        """Return the ETag of a document if it is stored, else an empty text.
-
-        A PUT that was stored although its response was an error is sent again, and then refused.
-        """
-        with self._client.request("GET", path, {"x-newest": "true"}, accept=(200, 404)) as response:
-            is_stored = response.status == 200 and response.read_body(RECORD_BYTES_MAX) == document
-            return response.headers.get("etag", "").strip('"') if is_stored else ""
+        return self._documents.write(record.kind, record.name, document, etag, _CONTENT)
 
     def names(self, kind: type[Record], prefix: str = "", marker: str = "") -> Iterator[str]:
         """Yield the names of the records of a kind that begin with a prefix, after a marker, in order.

@@ -13,7 +13,7 @@ import random
 import uuid
 from array import array
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Unpack
 
@@ -84,7 +84,12 @@ class RingBuilder:
     @classmethod
     def load(cls, path: str, *, clock: Clock | None = None) -> RingBuilder:
         """Read a builder file. Raises BuilderFileError for what is no builder, OSError otherwise."""
-        fields = builderfile.loads(read_through_links(path), path)
+        return cls.from_bytes(read_through_links(path), path, clock=clock)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, path: str, *, clock: Clock | None = None) -> RingBuilder:
+        """Return the builder of a file's content; ``path`` is for errors. Raises BuilderFileError."""
+        fields = builderfile.loads(data, path)
         builder = cls(fields["part_power"], 1, 0, clock=clock)
         builder.replicas = fields["replicas"]
         builder.min_part_hours = fields["min_part_hours"]
@@ -120,13 +125,21 @@ class RingBuilder:
 
     def save(self, path: str) -> None:
         """Write the builder file so that the old or the whole new one is there; gives it an id."""
-        if self.id is None:
-            self.id = uuid.uuid4().hex
         try:
             mode = os.stat(path).st_mode & 0o7777
         except FileNotFoundError:
             mode = _NEW_FILE_MODE
-        replace_file(path, builderfile.dumps(self._fields()), mode=mode)
+        replace_file(path, self.to_bytes(), mode=mode)
+
+    def to_bytes(self) -> bytes:
+        """Return the content of the builder file; gives the builder an id."""
+        if self.id is None:
+            self.id = uuid.uuid4().hex
+        return builderfile.dumps(self._fields())
+
+    def copy(self) -> RingBuilder:
+        """Return an independent builder with the same content."""
+        return self.from_bytes(self.to_bytes(), "", clock=self._clock)
 
     def _fields(self) -> builderfile.BuilderFields:
         return {
@@ -310,6 +323,22 @@ class RingBuilder:
         self.hours_since_move = array("B", bytes([HOURS_MAX]) * self.parts)
 
     # -- the assignment --------------------------------------------------------------------------------
+
+    def adopt(
+        self, devs: list[DeviceRecord | None], rows: list[array[int]], moved_parts: Iterable[int]
+    ) -> None:
+        """Take devices and rows that were made elsewhere; ``moved_parts`` may not move again for a time."""
+        hours = self._aged_hours()
+        for part in moved_parts:
+            hours[part] = 0
+        self.hours_since_move, self.moves_epoch_s = hours, int(self._clock.time())
+        self.devs, self.rows = devs, rows
+        self.replicas = sum(map(len, rows)) / self.parts
+        self.removed_ids = set()
+        self.devs_changed = False
+        self.version += 1
+        self._recount()
+        self.measure_dispersion()
 
     @property
     def movable_parts(self) -> bytearray:

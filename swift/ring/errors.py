@@ -62,3 +62,7 @@ class PartPowerError(RingError):
 
 class CompositeError(RingError):
     """These components cannot be composed (spec: §12)."""
+
+
+class LayoutError(RingError):
+    """A layout manifest, one of its files or one of its keys cannot be used."""

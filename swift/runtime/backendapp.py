@@ -49,6 +49,8 @@ from swift.ring.ring import RELOAD_INTERVAL_S
 from swift.ring.ringfile import load_table
 from swift.ring.split import Home, home_of
 from swift.runtime.diskcalls import DiskThreadPools
+from swift.runtime.layoutpages import PREFIX as LAYOUT_PREFIX
+from swift.runtime.layoutpages import LayoutPages
 from swift.runtime.serverguard import ServerGuard
 from swift.telemetry.accesslog import AccessLog, common_log_time
 from swift.telemetry.events import Event
@@ -273,6 +275,7 @@ class BackendContext:
     access_template: LogTemplate | None = None
     replication_server: bool = True
     partitions: RingPartitions = field(default_factory=RingPartitions)
+    layout: LayoutPages = field(default_factory=LayoutPages)
     #: The rule that refuses changes because of their date.
     dates: DateLimit = field(default_factory=DateLimit)
     #: The rule that refuses requests that no server of the cluster has signed; None: there is none.
@@ -325,6 +328,8 @@ class BackendApp:
         """Return the response to one request; never raises."""
         started = time.time()
         handler = self._table.get(request.method)
+        if request.raw_path.startswith(LAYOUT_PREFIX):
+            handler = self.context.layout.handle
         guard = self.context.guard
         if guard is not None and (refused := guard.refuse(request)) is not None:
             response = refused

@@ -38,6 +38,7 @@ LAYERS = {
     "aio": 7,
     "operations": 7,
     "load": 8,
+    "layout": 8,
     "plan": 9,
     "console": 10,
     "cli": 10,

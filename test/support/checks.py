@@ -120,7 +120,7 @@ def _pairs(case: tuple) -> list[tuple]:
 
 
 def chosen(cases: Sequence[tuple]) -> list[tuple]:
-    """Return all cases with ``SWIFT_INTERPLAY=whole``, which CI sets; else pairwise ones."""
+    """Return all cases with ``SWIFT_INTERPLAY=whole``, which ``bin/test whole`` sets; else pairwise ones."""
     return list(cases) if os.environ.get("SWIFT_INTERPLAY") == "whole" else pairwise(cases)
 
 

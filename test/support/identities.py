@@ -4,12 +4,13 @@ import json
 from hashlib import md5
 from types import SimpleNamespace
 
+from swift.gateway.documents import document_client
 from swift.http.response import Response
 from swift.identity.clusterkeys import ClusterKey, ClusterKeys
 from swift.identity.directory import Directory
 from swift.identity.operations import IdentityOperations
 from swift.identity.passwords import Passwords
-from swift.identity.store import RecordCache, RecordStore, identity_client
+from swift.identity.store import AGENT, RecordCache, RecordStore
 
 KEYS = ClusterKeys((ClusterKey("1", b"k" * 32),))
 OTHER_KEYS = ClusterKeys((ClusterKey("1", b"o" * 32),))
@@ -121,7 +122,7 @@ def make_identities(pipeline=None, *, stale_s=30.0, outage_s=600.0, keys=KEYS):
     """Return records, directory and operations over a pipeline in memory, and their clock."""
     pipeline = pipeline or MemoryPipeline()
     clock = Ticking()
-    client = identity_client(pipeline.handle)
+    client = document_client(pipeline.handle, AGENT)
     store = RecordStore(client)
     failures = []
     cache = RecordCache(

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TypeVar
 
 from swift.base.documents import JsonObject
+from swift.gateway.documents import Conflict
 from swift.identity.clusterkeys import ClusterKeys
 from swift.identity.names import (
     InvalidIdentity,
@@ -26,7 +27,7 @@ from swift.identity.records import (
     Record,
     StoredPolicy,
 )
-from swift.identity.store import Conflict, RecordCache, RecordStore
+from swift.identity.store import RecordCache, RecordStore
 
 RecordT = TypeVar("RecordT", bound=Record)
 

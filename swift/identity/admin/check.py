@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from swift.base.documents import JsonObject
 from swift.base.entity import EntityPath
+from swift.gateway.documents import StoreUnavailable
 from swift.gateway.internal_client import InternalClient, UnexpectedResponse
 from swift.http import fields
 from swift.http.acl import is_referrer_allowed, parse_acl
@@ -16,7 +17,6 @@ from swift.identity.names import InvalidIdentity, QualifiedName, shown
 from swift.identity.policy.actions import ACTIONS
 from swift.identity.policy.evaluate import PolicyVerdict
 from swift.identity.rights import AccessRequest
-from swift.identity.store import StoreUnavailable
 
 _BUCKET_ARN = "arn:aws:s3:::"
 #: Action → the access control list of Swift that can allow it.

@@ -6,12 +6,12 @@ import json
 
 from swift.base.documents import JsonObject
 from swift.base.errors import InvalidValue
+from swift.gateway.documents import Conflict
 from swift.identity.admin.base import Admin, NoSuchIdentity
 from swift.identity.clusterkeys import ClusterKeys, Unreadable
 from swift.identity.names import InvalidIdentity, shown
 from swift.identity.oidc.provider import Provider
 from swift.identity.records import DamagedRecord, OidcProvider
-from swift.identity.store import Conflict
 
 
 class ProviderAdmin(Admin):

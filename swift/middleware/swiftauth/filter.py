@@ -18,6 +18,7 @@ from swift.base.errors import ConfigError
 from swift.cluster.outbound import Outbound, StorageEndpoints
 from swift.cluster.rings import Rings
 from swift.compose import Services
+from swift.gateway.documents import Conflict, StoreUnavailable
 from swift.gateway.info import ContainerInfo, container_info
 from swift.gateway.subrequest import Forward, make_privileged_request, open_response
 from swift.http import environkeys, fields
@@ -51,7 +52,6 @@ from swift.identity.policy.swiftrequests import (
 )
 from swift.identity.records import DamagedRecord
 from swift.identity.rights import AccessRequest, Rights
-from swift.identity.store import Conflict, StoreUnavailable
 from swift.identity.tokens import Ticket, new_id
 from swift.identity.turns import TooManyLogins, network_of
 from swift.middleware.authorization import (

@@ -8,12 +8,13 @@ from typing import Unpack
 from swift.base.calls import T, Ts
 from swift.base.documents import JsonObject
 from swift.compose import internal_pipeline
+from swift.gateway.documents import document_client
 from swift.identity.admin.damage import RecordCheck, check_records
 from swift.identity.clusterkeys import read_key_file
 from swift.identity.directory import Directory
 from swift.identity.operations import EMPTY_CONTEXT, IdentityOperations
 from swift.identity.passwords import Passwords
-from swift.identity.store import RecordCache, RecordStore, identity_client
+from swift.identity.store import AGENT, RecordCache, RecordStore
 
 PREFIX = "AUTH_"
 #: File of the cluster's keys, in the directory of the configuration.
@@ -25,7 +26,7 @@ class LocalIdentities:
 
     def __init__(self, conf_path: str, key_file: str, *, prefix: str = PREFIX):
         self._keys = keys = read_key_file(key_file)
-        client = identity_client(internal_pipeline(conf_path))
+        client = document_client(internal_pipeline(conf_path), AGENT)
         self._store = RecordStore(client)
         cache = RecordCache(self._store, stale_s=1.0, outage_s=1.0)
         directory = Directory(cache, keys, prefix=prefix)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from swift.gateway.documents import Conflict, StoreUnavailable
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.identity.admin.base import IdentityExists, InUse, NoSuchIdentity
@@ -12,7 +13,6 @@ from swift.identity.directory import Caller
 from swift.identity.names import InvalidIdentity
 from swift.identity.operations import Forbidden
 from swift.identity.records import DamagedRecord
-from swift.identity.store import Conflict, StoreUnavailable
 from swift.identity.turns import TooManyLogins
 from swift.middleware.swiftauth import iam, sts
 from swift.middleware.swiftauth.iam import Iam

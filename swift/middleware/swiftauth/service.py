@@ -6,13 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from swift.gateway.documents import document_client
 from swift.gateway.subrequest import Forward
 from swift.identity.clusterkeys import ClusterKeys
 from swift.identity.directory import Directory
 from swift.identity.operations import IdentityOperations
 from swift.identity.passwords import LoginBrake, Passwords
 from swift.identity.records import User
-from swift.identity.store import RecordCache, RecordStore, identity_client
+from swift.identity.store import AGENT, RecordCache, RecordStore
 from swift.identity.tokens import Ticket
 from swift.middleware.swiftauth.webidentity import WebIdentities
 from swift.telemetry.log import Log
@@ -67,7 +68,7 @@ def make_service(
     log: Log,
 ) -> IdentityService:
     """Return the service over the rest of a pipeline; ``prefix`` is that of accounts."""
-    client = identity_client(forward)
+    client = document_client(forward, AGENT)
     cache = RecordCache(RecordStore(client), stale_s=stale_s, outage_s=outage_s, log_failure=log.warning)
     passwords = Passwords()
     directory = Directory(cache, keys, prefix=prefix)

@@ -54,6 +54,10 @@ class ClusterState:
     rings: Sequence[WatchedRing]
     snapshot: ClusterSnapshot
     health: Health
+    #: By the names of rings.
+    copies: Mapping[str, RingCopies]
+    #: ``ip/device`` of the devices that are away.
+    away: frozenset[str]
 
 
 class HealthReader:
@@ -102,7 +106,8 @@ class HealthReader:
         names = {policy.ring_name: policy.name for policy in self._policies}
         capacity = _read_capacity(self._terms, rings, names, snapshot, now_s)
         health = evaluate(states, devices, snapshot, now_s, copies=copies, capacity=capacity)
-        return ClusterState(now_s, rings, snapshot, health)
+        away = frozenset(name for name, gone in devices.items() if gone)
+        return ClusterState(now_s, rings, snapshot, health, {each.name: each for each in copies}, away)
 
     def __repr__(self) -> str:
         return f"HealthReader({self._swift_dir!r})"

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
+from swift.gateway.documents import StoreUnavailable
 from swift.identity.directory import POLICY_TEXT_MAX
 from swift.identity.policy.evaluate import PolicyVerdict
 from swift.identity.records import DamagedRecord, StoredPolicy, User
 from swift.identity.rights import AccessRequest
-from swift.identity.store import StoreUnavailable
 from swift.identity.tokens import Ticket
 from test.support.identities import OTHER_KEYS, make_identities
 

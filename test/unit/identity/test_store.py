@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from swift.gateway.documents import Conflict, StoreUnavailable, document_client
 from swift.http.response import Response
 from swift.identity.records import AccessKey, DamagedRecord, Group, KeyUse, Role, StoredPolicy, User
-from swift.identity.store import RETRY_S, Conflict, RecordStore, StoreUnavailable, identity_client
+from swift.identity.store import AGENT, RETRY_S, RecordStore
 from test.support.identities import make_identities
 
 ALICE = User("test:alice", created=5.0, groups=("staff",))
@@ -238,7 +239,7 @@ def lose_responses(world, count=1):
             return Response(503)
         return response
 
-    world.store = RecordStore(identity_client(lossy))
+    world.store = RecordStore(document_client(lossy, AGENT))
     return world.store
 
 

@@ -1,0 +1,1 @@
+"""Changes of a cluster's devices, carried out by the cluster itself: ``swift-layout`` and its controller."""

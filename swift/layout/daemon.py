@@ -1,0 +1,223 @@
+"""The daemon of the layout controller: its settings, and a decision every few seconds."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from swift.base.entity import EntityPath
+from swift.compose import cluster_of, internal_pipeline
+from swift.config.files import parser_of
+from swift.config.kinds import COUNT, NUMBER, SECONDS, choice
+from swift.config.schema import Settings, option
+from swift.gateway.documents import document_client
+from swift.gateway.internal_client import InternalClient, UnexpectedResponse
+from swift.layout.controller import Controller, Pace
+from swift.layout.dead import DrainPolicy
+from swift.layout.observation import HealthObserver
+from swift.layout.publishing import LocalPublisher
+from swift.layout.state import DRY_RUN, OFF, ON, LayoutState
+from swift.layout.store import ACCOUNT, AGENT, ClusterLayoutStore, LeaseKeeper, NoLayout
+from swift.operations.health.reader import HealthReader
+from swift.operations.recon.client import ReconClient
+from swift.runtime.daemon import DaemonTask, PassContext, PassReport, Schedule
+from swift.runtime.declaration import Daemon, DaemonParts
+from swift.runtime.queuetask import QueueTask
+from swift.telemetry.log import Log
+
+NAME = "layout-controller"
+#: Requests of which the slowest is the latency of a moment, and their bytes.
+_PROBES, _PROBE_BYTES = 5, 4096
+
+
+@dataclass(frozen=True)
+class LayoutControllerSettings(Settings):
+    """How fast a layout is carried out, and what happens to devices that are away."""
+
+    interval: float = option(15.0, "Seconds from one decision to the next.", kind=SECONDS)
+    report_interval: float = option(300.0, "Seconds between log lines about a long pass.", kind=SECONDS)
+    lease_seconds: float = option(
+        60.0, "Seconds after which another controller takes over from one that is gone.", kind=SECONDS
+    )
+    step_percent: float = option(
+        5.0, "Percent of a ring's copies that move in one step at most.", kind=NUMBER
+    )
+    bytes_per_second: float = option(
+        0.0, "Bytes a second that move in the cluster on average at most; 0: no limit.", kind=NUMBER
+    )
+    latency_budget: float = option(
+        0.0,
+        "Seconds that a small request may take; while they take longer no step begins, and the next ones are "
+        "smaller. 0: no limit.",
+        kind=SECONDS,
+    )
+    full_percent: float = option(
+        90.0, "Percent of a device's space from which on it gets no further copies.", kind=NUMBER
+    )
+    auto_drain: str = option(
+        DRY_RUN,
+        "What happens to devices that are away for long: off, dry-run (it is only announced) or on.",
+        kind=choice(OFF, DRY_RUN, ON),
+    )
+    dead_after: float = option(
+        3600.0,
+        "Seconds after which a device that is away is drained; after half of it that is announced.",
+        kind=SECONDS,
+    )
+    dead_devices_max: int = option(
+        12, "Devices that are drained by themselves at the same time at most, all in one zone.", kind=COUNT
+    )
+    recon_timeout: float = option(5.0, "Seconds to wait for the report of a server.", kind=SECONDS)
+    internal_client_conf_path: str = option(
+        "",
+        "Configuration of the pipeline that keeps the layout; empty: the pipeline of this file, or "
+        "internal-client.conf beside the rings if this file is that of another server.",
+        sample="",
+    )
+
+    @property
+    def schedule(self) -> Schedule:
+        """The schedule for the runner."""
+        return Schedule(self.interval, report_interval_s=self.report_interval)
+
+    @property
+    def pace(self) -> Pace:
+        """The bounds of steps."""
+        return Pace(self.step_percent, self.bytes_per_second, self.latency_budget, self.full_percent)
+
+    @property
+    def drain(self) -> DrainPolicy:
+        """The rules for devices that are away."""
+        return DrainPolicy(self.auto_drain, self.dead_after, self.dead_devices_max)
+
+
+class StoredProbe:
+    """Measures the time of small requests to objects, as clients send them."""
+
+    def __init__(self, client: InternalClient):
+        self._client = client
+
+    def measure_s(self) -> float:
+        """Return the seconds of the slowest of a few PUTs and GETs; 0 if one failed."""
+        slowest_s = 0.0
+        path = EntityPath(ACCOUNT, "state", "probe")
+        try:
+            for _ in range(_PROBES):
+                began = time.monotonic()
+                self._client.put(path, bytes(_PROBE_BYTES))
+                with self._client.get(path) as response:
+                    response.read_body(_PROBE_BYTES)
+                slowest_s = max(slowest_s, (time.monotonic() - began) / 2)
+        except UnexpectedResponse:
+            return 0.0
+        return slowest_s
+
+
+class LayoutControllerTask(QueueTask):
+    """The task: one decision is a pass."""
+
+    name = NAME
+    share = "layout"
+
+    def __init__(self, controller: Controller, log: Log):
+        self._controller = controller
+        self._log = log
+        self.text = ""
+        self.state: LayoutState | None = None
+
+    def begin(self, _share: str, context: PassContext) -> LayoutPass:
+        """Return a pass."""
+        return LayoutPass(self, context)
+
+    def decide(self) -> None:
+        """Make one decision; raise ``SwiftError`` and OSError."""
+        try:
+            outcome = self._controller.tick()
+        except NoLayout as error:
+            self.text = str(error)
+            return
+        if outcome.text != self.text:
+            self._log.info(outcome.text)
+        self.text, self.state = outcome.text, outcome.state or self.state
+
+    def report(self, passed: PassReport) -> dict[str, object]:
+        """Return the recon facts: the last decision, and how far the layout is."""
+        state = self.state
+        facts: dict[str, object] = {
+            "layout_controller_said": self.text,
+            "layout_controller_last": passed.ended_s,
+        }
+        if state is not None:
+            rings = state.rings.values()
+            facts["layout_version"] = state.version
+            facts["layout_moves_total"] = sum(ring.moves_total for ring in rings)
+            facts["layout_moves_done"] = sum(ring.moves_done for ring in rings)
+        return facts
+
+
+class LayoutPass:
+    """One decision."""
+
+    def __init__(self, task: LayoutControllerTask, context: PassContext):
+        self._task = task
+        self._context = context
+
+    def plan(self) -> Iterator[str]:
+        """Yield the decision."""
+        yield self._task.share
+
+    def do(self, _unit: str) -> None:
+        """Make it."""
+        self._task.decide()
+
+    def facts(self) -> dict[str, object]:
+        """Return no facts beyond the report."""
+        return {}
+
+    def end(self) -> None:
+        """Do nothing more."""
+
+
+def _pipeline_path(parts: DaemonParts, swift_dir: str) -> str:
+    """Return the file with the pipeline of the daemon's requests."""
+    is_own = parser_of(parts.conf_path).has_section("app:proxy-server")
+    return parts.conf_path if is_own else f"{swift_dir}/internal-client.conf"
+
+
+def _make_task(parts: DaemonParts) -> DaemonTask:
+    settings: LayoutControllerSettings = parts.settings
+    log = parts.context.telemetry.log
+    swift_dir = parts.conf.get("swift_dir", "/etc/swift")
+    policies = cluster_of({"swift_dir": swift_dir}).policies
+    client = document_client(
+        internal_pipeline(settings.internal_client_conf_path or _pipeline_path(parts, swift_dir)), AGENT
+    )
+    store = ClusterLayoutStore(client)
+    reader = HealthReader(swift_dir, policies, ReconClient(settings.recon_timeout, agent=AGENT))
+    probe = StoredProbe(client) if settings.latency_budget else None
+    holder = f"{socket.gethostname()}-{secrets.token_hex(4)}"
+    controller = Controller(
+        store,
+        HealthObserver(reader, probe),
+        LocalPublisher(swift_dir),
+        LeaseKeeper(store, holder, settings.lease_seconds, time.monotonic),
+        pace=settings.pace,
+        drain=settings.drain,
+        ordered=[policy.ring_name for policy in policies if policy.ec],
+    )
+    return LayoutControllerTask(controller, log)
+
+
+DAEMON = Daemon(
+    NAME,
+    "object",
+    "Carry out changes of the cluster's layout.",
+    LayoutControllerSettings,
+    _make_task,
+    conf_name="layout-controller.conf",
+    conf_about="The daemon that carries out changes of the layout, and its pipeline; one is enough.",
+    once_per_cluster=True,
+)

@@ -1,0 +1,183 @@
+"""Drains devices that are away for long, within bounds, and takes them back when they return."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from swift.layout.edits import settle
+from swift.layout.observation import Observation
+from swift.layout.plan import label_of, make_plan
+from swift.layout.state import OFF, ON, Change, DeadDevice, LayoutState
+from swift.ring.builder import RingBuilder
+from swift.ring.errors import RingError
+
+
+@dataclass(frozen=True)
+class DrainPolicy:
+    """When devices that are away are drained."""
+
+    #: ``off``, ``dry-run`` (announced only) or ``on``.
+    mode: str = OFF
+    #: Seconds; half of it passes before it is announced.
+    after_s: float = 3600.0
+    #: Devices that are drained so at the same time, all in one zone.
+    devices_max: int = 12
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """Builders of a layout: those by their names, and a place for new ones."""
+
+    read: Callable[[str], RingBuilder]
+    add: Callable[[RingBuilder], str]
+
+
+def judge_dead(
+    state: LayoutState,
+    builders: Mapping[str, RingBuilder],
+    seen: Observation,
+    policy: DrainPolicy,
+    shelf: Shelf,
+) -> tuple[LayoutState, str] | None:
+    """Return the state after a change of what is known about devices that are away; None without a change."""
+    known = dict(state.dead)
+    held = {
+        label_of(dev): (dev["region"], dev["zone"])
+        for builder in builders.values()
+        for dev in builder.live_devs
+        if dev.get("parts") or dev["weight"]
+    }
+    back = sorted(label for label in known if label not in seen.away)
+    if back:
+        return _take_back(state, back, seen, shelf)
+    fresh = sorted(label for label in seen.away if label in held and label not in known)
+    if fresh:
+        known.update({label: DeadDevice(seen.now_s) for label in fresh})
+        return replace(state, dead=known), f"away: {', '.join(fresh)}"
+    if policy.mode == OFF:
+        return None
+    for label, dead in sorted(known.items()):
+        if dead.drained_s or label not in held:
+            continue
+        waited_s = seen.now_s - dead.since_s
+        if not dead.announced_s and waited_s >= policy.after_s / 2:
+            known[label] = replace(dead, announced_s=seen.now_s)
+            left_s = max(0.0, policy.after_s - waited_s)
+            verb = "will be" if policy.mode == ON else "would be (dry-run)"
+            return replace(state, dead=known), f"{label} is away and {verb} drained in {left_s:.0f} s"
+    due = [
+        label
+        for label, dead in sorted(known.items())
+        if dead.announced_s
+        and not dead.drained_s
+        and label in held
+        and seen.now_s - dead.since_s >= policy.after_s
+    ]
+    if policy.mode != ON or not due:
+        return None
+    return _drain(state, _within_bounds(due, known, held, policy), builders, seen, shelf)
+
+
+def _within_bounds(
+    due: list[str],
+    known: Mapping[str, DeadDevice],
+    held: Mapping[str, tuple[int, int]],
+    policy: DrainPolicy,
+) -> list[str]:
+    """Return the devices that may be drained beside those that are drained already."""
+    drained = [label for label, dead in known.items() if dead.drained_s]
+    zones = {held[label] for label in drained if label in held}
+    chosen: list[str] = []
+    for label in due:
+        if len(drained) + len(chosen) < policy.devices_max and not zones - {held[label]}:
+            zones.add(held[label])
+            chosen.append(label)
+    return chosen
+
+
+def _drain(
+    state: LayoutState,
+    labels: list[str],
+    builders: Mapping[str, RingBuilder],
+    seen: Observation,
+    shelf: Shelf,
+) -> tuple[LayoutState, str] | None:
+    if not labels:
+        return None
+    before: dict[str, str] = {}
+    after: dict[str, str] = {}
+    weights: dict[str, dict[str, float]] = {label: {} for label in labels}
+    targets: dict[str, RingBuilder] = {}
+    for name, ring in state.rings.items():
+        target = shelf.read(ring.target or ring.builder).copy()
+        chosen = [dev for dev in target.live_devs if label_of(dev) in labels and dev["weight"]]
+        for dev in chosen:
+            weights[label_of(dev)][name] = dev["weight"]
+            target.change_device(dev["id"], weight=0.0)
+        if not chosen:
+            continue
+        try:
+            settle(target, seed=state.version)
+        except RingError:
+            # Too few devices would be left: their copies wait for new ones.
+            return None
+        targets[name] = target
+    if not targets or make_plan(builders, targets, seen.usage).objections:
+        return None
+    for name, target in targets.items():
+        before[name], after[name] = state.rings[name].builder, shelf.add(target)
+    dead = dict(state.dead)
+    for label in labels:
+        dead[label] = replace(dead[label], drained_s=seen.now_s, weights=weights[label])
+    text = f"drain {', '.join(labels)}: away for too long"
+    return with_change(replace(state, dead=dead), text, before, after, seen.now_s), text
+
+
+def _take_back(
+    state: LayoutState, back: list[str], seen: Observation, shelf: Shelf
+) -> tuple[LayoutState, str]:
+    """Forget that devices were away; give those that were drained their weights and partitions again."""
+    dead = {label: each for label, each in state.dead.items() if label not in back}
+    following = replace(state, dead=dead)
+    drained = {label: state.dead[label] for label in back if state.dead[label].weights}
+    if not drained:
+        return following, f"back: {', '.join(back)}"
+    last = state.changes[-1]
+    still_away = any(each.drained_s for each in dead.values())
+    is_last = not still_away and all(each.drained_s == last.made_s for each in drained.values())
+    before: dict[str, str] = {}
+    after: dict[str, str] = {}
+    for name, ring in state.rings.items():
+        given = {label: each.weights[name] for label, each in drained.items() if name in each.weights}
+        if not given:
+            continue
+        before[name] = ring.builder
+        if is_last and name in last.before:
+            # Its data is still there: the former places need the least copying.
+            after[name] = last.before[name]
+            continue
+        target = shelf.read(ring.target or ring.builder).copy()
+        for dev in target.live_devs:
+            if label_of(dev) in given and not dev["weight"]:
+                target.change_device(dev["id"], weight=given[label_of(dev)])
+        settle(target, seed=state.version)
+        after[name] = shelf.add(target)
+    text = f"take back {', '.join(back)}"
+    return with_change(following, text, before, after, seen.now_s), text
+
+
+def with_change(
+    state: LayoutState, text: str, before: Mapping[str, str], after: Mapping[str, str], now_s: float
+) -> LayoutState:
+    """Return the state with new targets, and a change about them; one that is under way is replaced."""
+    changes = tuple(
+        replace(each, state="replaced", ended_s=now_s) if each.state == "running" else each
+        for each in state.changes
+    )
+    number = 1 + max((each.number for each in state.changes), default=0)
+    following = replace(state, changes=(*changes, Change(number, now_s, text, before, after)))
+    for name, target in after.items():
+        ring = following.rings[name]
+        following = following.with_ring(name, replace(ring, target=target, moves_total=0, moves_done=0))
+    return following

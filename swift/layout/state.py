@@ -1,0 +1,145 @@
+"""The state of a layout: one document that is changed by conditional writes only.
+
+It names the builders by the SHA-256 of their files, which are kept beside it: the builder of now, the one
+before the step under way, and the target. The format is ``doc/formats/layout.md``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from swift.base.errors import SwiftError
+from swift.layout.edits import Edit
+
+FORMAT = 1
+CHANGES_KEPT = 100
+#: Ways in which dead devices are drained.
+OFF, DRY_RUN, ON = "off", "dry-run", "on"
+
+
+class DamagedLayout(SwiftError):
+    """The document is none of a layout."""
+
+
+@dataclass(frozen=True)
+class RingState:
+    """A ring by its builders."""
+
+    builder: str
+    #: The builder before the step under way; empty when all copies have arrived.
+    previous: str = ""
+    #: Where it goes; empty if it rests.
+    target: str = ""
+    #: Copies that move in all, and that have arrived, since the target was set.
+    moves_total: int = 0
+    moves_done: int = 0
+    #: Copies of the step under way.
+    moves_now: int = 0
+    #: Some of them come from devices that are away, so none reports that it still has them.
+    is_from_dead: bool = False
+
+
+@dataclass(frozen=True)
+class Change:
+    """An applied change; builders are those of the rings that it changes, before and after."""
+
+    number: int
+    made_s: float
+    text: str
+    before: Mapping[str, str]
+    after: Mapping[str, str]
+    #: ``running``, ``done``, ``reverted`` or ``replaced``.
+    state: str = "running"
+    ended_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class DeadDevice:
+    """A device that is away: since when it is seen so, and what was done about it; Unix seconds."""
+
+    since_s: float
+    announced_s: float = 0.0
+    drained_s: float = 0.0
+    #: Ring → weight before it was drained.
+    weights: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LayoutState:
+    """All of it. Times are Unix seconds."""
+
+    #: Id of the cluster, which manifests carry.
+    cluster: str
+    #: Version of the manifest that belongs to the builders of now, and when it was made.
+    version: int
+    issued_s: float
+    rings: Mapping[str, RingState]
+    staged: tuple[Edit, ...] = ()
+    changes: tuple[Change, ...] = ()
+    #: Why nothing moves: the operator's note; empty if it goes on.
+    paused: str = ""
+    #: Share of a step that is made, 1 or less after clients had to wait.
+    pace: float = 1.0
+    #: When the step under way began, and its bytes.
+    step_began_s: float = 0.0
+    step_bytes: float = 0.0
+    #: Bytes a second that steps had on average; 0: unknown.
+    rate: float = 0.0
+    #: ``ip/device`` → since when it is away.
+    dead: Mapping[str, DeadDevice] = field(default_factory=dict)
+
+    @property
+    def is_moving(self) -> bool:
+        """Return True until all changes have ended."""
+        is_open = any(change.state == "running" for change in self.changes)
+        return is_open or any(ring.target or ring.previous for ring in self.rings.values())
+
+    def with_ring(self, name: str, ring: RingState) -> LayoutState:
+        """Return the state with another ring."""
+        return replace(self, rings={**self.rings, name: ring})
+
+    def blobs(self) -> set[str]:
+        """Return the names of all builders that are still needed."""
+        found = {text for ring in self.rings.values() for text in (ring.builder, ring.previous, ring.target)}
+        for change in self.changes:
+            found.update(change.before.values(), change.after.values())
+        return found - {""}
+
+    def to_document(self) -> bytes:
+        """Return the document, as it is kept."""
+        tree = asdict(self)
+        tree["format"] = FORMAT
+        tree["changes"] = tree["changes"][-CHANGES_KEPT:]
+        return json.dumps(tree, sort_keys=True).encode()
+
+    @classmethod
+    def from_document(cls, document: bytes) -> LayoutState:
+        """Return the state of a document; raise ``DamagedLayout``."""
+        try:
+            tree = json.loads(document)
+            version = tree.pop("format")
+            if version != FORMAT:
+                raise DamagedLayout(f"the layout has format {version}; this version reads {FORMAT}")
+            tree["rings"] = {str(name): RingState(**ring) for name, ring in tree["rings"].items()}
+            tree["staged"] = tuple(map(Edit.from_json, tree["staged"]))
+            tree["changes"] = tuple(Change(**change) for change in tree["changes"])
+            tree["dead"] = {str(label): DeadDevice(**dead) for label, dead in tree["dead"].items()}
+            return cls(**_typed(tree))
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise DamagedLayout(f"the layout's document is damaged: {error!r}")
+
+
+def _typed(tree: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields after a check of their types."""
+    kinds = {"cluster": str, "paused": str, "version": int}
+    numbers = ("issued_s", "pace", "step_began_s", "step_bytes", "rate")
+    for name, kind in kinds.items():
+        if not isinstance(tree.get(name), kind):
+            raise ValueError(name)
+    for name in numbers:
+        if not isinstance(tree.get(name), (int, float)):
+            raise ValueError(name)
+    return tree
