@@ -266,6 +266,8 @@ def test_open_pages_need_no_signature(cluster):
     port = cluster.plan.port("object", 1)
     for method, path in (("GET", "/healthcheck"), ("GET", "/recon/version"), ("OPTIONS", "/")):
         assert cluster.raw(method, path, port=port).status == 200, path
+    page = cluster.raw("GET", "/recon/serverauth/container", port=cluster.plan.port("container", 1)).json()
+    assert (page["mode"], len(page["key_ids"])) == ("require", 1)
 
 
 def test_a_proxy_without_the_secret_serves_nothing(cluster):
