@@ -69,10 +69,10 @@ _swift_words() { # command [subcommand [option]]
         swift-health::--format) echo 'text json' ;;
         swift-init::-) echo '-h --help --version -v --verbose -w --no-wait -o --once -n --no-daemon -g --graceful -c --config-num -k --kill-wait -r --run-dir --swift-dir --strict --non-strict --kill-after-timeout --format' ;;
         swift-init::--format) echo 'text json' ;;
-        swift-init:) echo 'all main rest proxy-server account-server container-server object-server account-auditor account-reaper account-replicator container-auditor container-reconciler container-replicator container-sharder container-sync container-updater layout-controller object-auditor object-compactor object-expirer object-reconstructor object-replicator object-updater s3-lifecycle s3-notifier start stop shutdown restart reload force-reload reload-seamless status kill once no-daemon no-wait' ;;
+        swift-init:) echo 'all main rest proxy-server account-server container-server object-server account-auditor account-reaper account-replicator container-auditor container-reconciler container-replicator container-sharder container-sync container-updater layout-agent layout-controller object-auditor object-compactor object-expirer object-reconstructor object-replicator object-updater s3-lifecycle s3-notifier start stop shutdown restart reload force-reload reload-seamless status kill once no-daemon no-wait' ;;
         swift-layout::-) echo '-h --help --version -d --swift-dir --conf -t --timeout --format' ;;
         swift-layout::--format) echo 'text json' ;;
-        swift-layout:) echo 'init show add remove drain weight zone replace replicas policy discard plan apply watch pause resume revert history export' ;;
+        swift-layout:) echo 'init show add remove drain weight zone replace replicas policy discard plan apply watch pause resume revert part-power history export' ;;
         swift-layout:init:-) echo '-h --help --version --from' ;;
         swift-layout:show:-) echo '-h --help --version' ;;
         swift-layout:add:-) echo '-h --help --version --replication --rings' ;;
@@ -90,8 +90,10 @@ _swift_words() { # command [subcommand [option]]
         swift-layout:pause:-) echo '-h --help --version' ;;
         swift-layout:resume:-) echo '-h --help --version' ;;
         swift-layout:revert:-) echo '-h --help --version --force' ;;
+        swift-layout:part-power:-) echo '-h --help --version' ;;
         swift-layout:history:-) echo '-h --help --version' ;;
         swift-layout:export:-) echo '-h --help --version' ;;
+        swift-layout-agent::-) echo '-h --help --version -v --verbose -o --once -t --test-config -d --devices -p --partitions' ;;
         swift-layout-controller::-) echo '-h --help --version -v --verbose -o --once -t --test-config -d --devices -p --partitions -i --policies' ;;
         swift-load::-) echo '-h --help --version' ;;
         swift-load:) echo 'list show run compare fail import' ;;
@@ -266,4 +268,4 @@ _swift_complete() {
     fi
 }
 
-complete -F _swift_complete swift-account-audit swift-account-auditor swift-account-info swift-account-reaper swift-account-replicator swift-account-server swift-aio swift-cache swift-config swift-container-auditor swift-container-deleter swift-container-info swift-container-reconciler swift-container-replicator swift-container-server swift-container-sharder swift-container-sync swift-container-updater swift-daemons swift-deploy swift-dispersion-populate swift-dispersion-report swift-drive-audit swift-form-signature swift-future swift-get-nodes swift-health swift-init swift-layout swift-layout-controller swift-load swift-manage-shard-ranges swift-object-auditor swift-object-compactor swift-object-expirer swift-object-info swift-object-reconstructor swift-object-relinker swift-object-repack swift-object-replicator swift-object-server swift-object-updater swift-object-volumes swift-oldies swift-orphans swift-plan swift-proxy-server swift-quarantine swift-recon swift-recon-cron swift-reconciler-enqueue swift-rekey swift-reload swift-ring-builder swift-ring-builder-analyzer swift-ring-builder-safe swift-ring-composer swift-s3-lifecycle swift-s3-notifier swift-usage swift-user
+complete -F _swift_complete swift-account-audit swift-account-auditor swift-account-info swift-account-reaper swift-account-replicator swift-account-server swift-aio swift-cache swift-config swift-container-auditor swift-container-deleter swift-container-info swift-container-reconciler swift-container-replicator swift-container-server swift-container-sharder swift-container-sync swift-container-updater swift-daemons swift-deploy swift-dispersion-populate swift-dispersion-report swift-drive-audit swift-form-signature swift-future swift-get-nodes swift-health swift-init swift-layout swift-layout-agent swift-layout-controller swift-load swift-manage-shard-ranges swift-object-auditor swift-object-compactor swift-object-expirer swift-object-info swift-object-reconstructor swift-object-relinker swift-object-repack swift-object-replicator swift-object-server swift-object-updater swift-object-volumes swift-oldies swift-orphans swift-plan swift-proxy-server swift-quarantine swift-recon swift-recon-cron swift-reconciler-enqueue swift-rekey swift-reload swift-ring-builder swift-ring-builder-analyzer swift-ring-builder-safe swift-ring-composer swift-s3-lifecycle swift-s3-notifier swift-usage swift-user

@@ -139,6 +139,8 @@ def _write_configs(plan: ClusterPlan) -> None:
     for kind in ("account", "container", "object"):
         for node in plan.node_numbers():
             _write(plan.etc / f"{kind}-server" / f"{node}.conf", _storage_conf(plan, kind, node))
+    for node in plan.node_numbers():
+        _write(plan.etc / "layout-server" / f"{node}.conf", _layout_conf(plan, node))
 
 
 def _constraints(plan: ClusterPlan) -> str:
@@ -321,9 +323,22 @@ def _token_key() -> str:
     return f"active_fernet_key_id = aio\nfernet_key_aio = {key}\n"
 
 
+def _daemon_sections(plan: ClusterPlan, server_type: str) -> str:
+    """Return the sections of all daemons of a kind of node."""
+    daemons = declared.daemons().items()
+    return "".join(_daemon_section(plan, name) for name, each in daemons if each.server_type == server_type)
+
+
+def _layout_conf(plan: ClusterPlan, node: int) -> str:
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    return (
+        f"[DEFAULT]\nuser = {user}\nswift_dir = {plan.etc}\ndevices = {plan.devices(node)}\n"
+        f"recon_cache_path = {plan.recon(node)}\n" + _daemon_sections(plan, "layout")
+    )
+
+
 def _storage_conf(plan: ClusterPlan, kind: str, node: int) -> str:
     mount_check = "true" if plan.xfs else "false"
-    daemons = [name for name, daemon in declared.daemons().items() if daemon.server_type == kind]
     return (
         _defaults(
             plan, plan.storage_ip, plan.port(kind, node), plan.metrics_port(kind, node), plan.storage_workers
@@ -345,7 +360,7 @@ use = egg:swift#healthcheck
 use = egg:swift#recon
 recon_lock_path = {plan.recon(node)}
 """
-        + "".join(_daemon_section(plan, name) for name in daemons)
+        + _daemon_sections(plan, kind)
     )
 
 

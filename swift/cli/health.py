@@ -118,6 +118,7 @@ def _unknown(error: Exception) -> Health:
         "async_pending": 0,
         "async_pending_last": 0,
         "damaged_identities": [],
+        "layout_versions": {},
         "native_disk": {},
         "quarantined": {"objects": 0, "containers": 0, "accounts": 0},
     }

@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import cast
 
 from swift import green
@@ -20,7 +21,7 @@ from swift.base.errors import SwiftError
 from swift.compose import cluster_of, internal_pipeline
 from swift.config.commandline import CommandLine, print_report, reports_errors
 from swift.gateway.documents import document_client
-from swift.layout.edits import Action, Edit, EditError, Selector
+from swift.layout.edits import Action, EditError, LayoutEdit, Selector
 from swift.layout.observation import HealthObserver
 from swift.layout.operations import LayoutOperations
 from swift.layout.plan import LayoutPlan, Usage, label_of
@@ -48,40 +49,47 @@ examples:
 _FILE_MODE = 0o644
 
 
-class _Context:
-    """The layout of this node's cluster."""
+@dataclass(frozen=True)
+class Context:
+    """The layout of a cluster, for a command."""
 
-    def __init__(self, args: argparse.Namespace):
-        self.args = args
-        self.swift_dir: str = args.swift_dir
+    args: argparse.Namespace
+    operations: LayoutOperations
+    #: Returns the space of the devices that answer.
+    usage: Callable[[], Usage]
+
+    @classmethod
+    def of_node(cls, args: argparse.Namespace) -> Context:
+        """Return the layout of this node's cluster. Raises ``SwiftError``."""
         conf = args.conf or f"{args.swift_dir}/internal-client.conf"
-        self.store = ClusterLayoutStore(document_client(internal_pipeline(conf), AGENT))
-        self.operations = LayoutOperations(self.store, time.time)
+        store = ClusterLayoutStore(document_client(internal_pipeline(conf), AGENT))
 
-    def usage(self) -> Usage:
-        """Return the space of the devices that answer."""
-        policies = cluster_of({"swift_dir": self.swift_dir}).policies
-        reader = HealthReader(self.swift_dir, policies, ReconClient(self.args.timeout, agent=AGENT))
-        return HealthObserver(reader).look().usage
+        def usage() -> Usage:
+            policies = cluster_of({"swift_dir": args.swift_dir}).policies
+            client = ReconClient(args.timeout, agent=AGENT)
+            reader = HealthReader(args.swift_dir, policies, client)
+            return HealthObserver(reader, client, policies).look().usage
+
+        return cls(args, LayoutOperations(store, time.time), usage)
 
 
 # --- commands -----------------------------------------------------------------------------------------
 
 
-def _init(context: _Context) -> int:
-    folder = context.args.builders or context.swift_dir
+def _init(context: Context) -> int:
+    folder = context.args.builders or context.args.swift_dir
     names = sorted(name.removesuffix(".builder") for name in os.listdir(folder) if name.endswith(".builder"))
     if not names:
         raise EditError(f"there are no builders in {folder}: name their directory with --from")
     builders = {name: RingBuilder.load(f"{folder}/{name}.builder") for name in names}
     state = context.operations.create(builders)
     with contextlib.suppress(FileExistsError):
-        create_keys(context.swift_dir, state.cluster)
+        create_keys(context.args.swift_dir, state.cluster)
     files = _files(builders)
-    LocalPublisher(context.swift_dir).publish(state.cluster, state.version, state.issued_s, files)
+    LocalPublisher(context.args.swift_dir).publish(state.cluster, state.version, state.issued_s, files)
     print(
-        f"{NAME}: the layout has {', '.join(names)}; copy {context.swift_dir}/layout.pub to all nodes, and "
-        "keep layout.key where the controller runs"
+        f"{NAME}: the layout has {', '.join(names)}; copy {context.args.swift_dir}/layout.pub to all nodes, "
+        "and keep layout.key where the controller runs"
     )
     return 0
 
@@ -93,9 +101,9 @@ def _files(builders: Mapping[str, RingBuilder]) -> dict[str, bytes]:
     return files
 
 
-def _stage(context: _Context) -> int:
+def _stage(context: Context) -> int:
     args = context.args
-    edit = Edit(
+    edit = LayoutEdit(
         cast(Action, args.command),
         Selector.parse(args.select) if args.select else Selector(),
         tuple(args.rings.split(",")) if args.rings else (),
@@ -109,13 +117,13 @@ def _stage(context: _Context) -> int:
     return 0
 
 
-def _discard(context: _Context) -> int:
+def _discard(context: Context) -> int:
     context.operations.discard()
     print("nothing is staged")
     return 0
 
 
-def _plan(context: _Context) -> int:
+def _plan(context: Context) -> int:
     state = context.operations.read()
     plan = context.operations.propose(state, context.usage()).plan
     print_report(context.args, plan.as_json(), list(plan_lines(state, plan)), indent=1)
@@ -150,7 +158,7 @@ def plan_lines(state: LayoutState, plan: LayoutPlan) -> Iterator[str]:
         yield f"it is applied with {NAME} apply --force only"
 
 
-def _apply(context: _Context) -> int:
+def _apply(context: Context) -> int:
     args = context.args
     state, plan = context.operations.apply(context.usage(), force=args.force)
     moves = sum(ring.moves for ring in plan.rings)
@@ -158,25 +166,34 @@ def _apply(context: _Context) -> int:
     return 0
 
 
-def _revert(context: _Context) -> int:
+def _revert(context: Context) -> int:
     state = context.operations.revert(context.args.number, force=context.args.force)
     print(f"change {state.changes[-1].number}: {state.changes[-1].text}; see: {NAME} watch")
     return 0
 
 
-def _pause(context: _Context) -> int:
+def _part_power(context: Context) -> int:
+    state = context.operations.increase_part_power(context.args.ring)
+    print(
+        f"change {state.changes[-1].number}: {state.changes[-1].text}; {NAME} watch says when to run "
+        "swift-object-relinker"
+    )
+    return 0
+
+
+def _pause(context: Context) -> int:
     context.operations.pause(context.args.reason)
     print("no further step begins; copies that are under way arrive")
     return 0
 
 
-def _resume(context: _Context) -> int:
+def _resume(context: Context) -> int:
     context.operations.resume()
     print("steps go on")
     return 0
 
 
-def _show(context: _Context) -> int:
+def _show(context: Context) -> int:
     state = context.operations.read()
     builders = context.operations.builders(state)
     decision = context.operations.decision()
@@ -198,7 +215,7 @@ def _tree(state: LayoutState, builders: Mapping[str, RingBuilder]) -> JsonObject
         rings[name] = {
             "replicas": builder.replicas,
             "part_power": builder.part_power,
-            "moving": bool(ring.target or ring.previous),
+            "moving": ring.is_open,
             "moves_total": ring.moves_total,
             "moves_done": ring.moves_done,
             "moves_now": ring.moves_now,
@@ -209,6 +226,7 @@ def _tree(state: LayoutState, builders: Mapping[str, RingBuilder]) -> JsonObject
         "cluster": state.cluster,
         "version": state.version,
         "paused": state.paused,
+        "left_s": state.left_s(time.time()),
         "staged": list(map(str, state.staged)),
         "away": away,
         "rings": rings,
@@ -236,12 +254,10 @@ def progress_lines(state: LayoutState, decision: str, now_s: float) -> Iterator[
             done, total = ring.moves_done, max(ring.moves_total, ring.moves_done + ring.moves_now)
             yield f"ring {name}: {done:,} of {total:,} copies have arrived, {ring.moves_now:,} are moving"
     running = [change for change in state.changes if change.state == "running"]
-    done = sum(ring.moves_done for ring in state.rings.values())
-    total = sum(ring.moves_total for ring in state.rings.values() if ring.target or ring.previous)
+    left_s = state.left_s(now_s)
     for change in running:
-        passed_s = now_s - change.made_s
-        left = f", about {_duration_text(passed_s * (total - done) / done)} left" if 0 < done < total else ""
-        yield f"change {change.number}, begun {age_text(passed_s)}{left}: {change.text}"
+        left = f", about {_duration_text(left_s)} left" if left_s else ""
+        yield f"change {change.number}, begun {age_text(now_s - change.made_s)}{left}: {change.text}"
     if not state.is_moving:
         yield "all copies are in their places"
     else:
@@ -261,7 +277,7 @@ def _duration_text(seconds: float) -> str:
     return f"{seconds:.0f} seconds"
 
 
-def _watch(context: _Context) -> int:
+def _watch(context: Context) -> int:
     shown: tuple[LayoutState, str] | None = None
     while True:
         state, decision = context.operations.read(), context.operations.decision()
@@ -274,7 +290,7 @@ def _watch(context: _Context) -> int:
         green.sleep(context.args.every)
 
 
-def _history(context: _Context) -> int:
+def _history(context: Context) -> int:
     changes = context.operations.read().changes
     lines = [f"{'change':>6}  {'made':<20} {'state':<9} what"]
     for change in changes:
@@ -293,7 +309,7 @@ def _history(context: _Context) -> int:
     return 0
 
 
-def _export(context: _Context) -> int:
+def _export(context: Context) -> int:
     folder = context.args.directory
     os.makedirs(folder, exist_ok=True)
     builders = context.operations.builders(context.operations.read())
@@ -305,7 +321,7 @@ def _export(context: _Context) -> int:
 
 # --- the command line ---------------------------------------------------------------------------------
 
-Run = Callable[[_Context], int]
+Run = Callable[[Context], int]
 
 
 def make_parser() -> CommandLine:
@@ -343,6 +359,10 @@ def make_parser() -> CommandLine:
     revert = command("revert", _revert, "go back to the rings before a change, at any moment", "revert 7")
     revert.add_argument("number", nargs="?", type=int, default=0, metavar="CHANGE", help="(the last one)")
     revert.add_argument("--force", action="store_true", help=force)
+    power = command(
+        "part-power", _part_power, "double the partitions of a ring of objects", "part-power object"
+    )
+    power.add_argument("ring", metavar="RING", help="the ring")
     command("history", _history, "list the changes", "history --format json")
     export = command("export", _export, "write builders and rings into a directory", "export /tmp/rings")
     export.add_argument("directory", metavar="DIR", help="the directory")
@@ -393,7 +413,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = make_parser().parse_args(argv)
     run: Run = args.run
     try:
-        return run(_Context(args))
+        return run(Context.of_node(args))
     except KeyboardInterrupt:
         return 130
 

@@ -9,8 +9,30 @@ from collections.abc import Callable, Iterator
 from swift.base.clock import Clock
 from swift.policy.policy import Policies, Policy
 from swift.ring.errors import RingError
+from swift.ring.layoutfiles import TableCheck
 from swift.ring.ring import Ring
+from swift.ring.table import RingTable
 from swift.ring.view import RingView
+
+
+def _check_replicas(name: str, policy: Policy | None, replica_count: float) -> None:
+    """Raise RingError if a policy cannot use a ring file with so many replicas."""
+    if policy is not None and policy.ec and replica_count != policy.ec.replicas:
+        raise RingError(
+            f"{name}.ring.gz has {replica_count:g} replicas, policy {policy.name} "
+            f"needs exactly {policy.ec.replicas}"
+        )
+
+
+def table_check(policies: Policies) -> TableCheck:
+    """Return a function that raises RingError for the content of a ring file that its policy cannot use."""
+    by_name = {policy.ring_name: policy for policy in policies}
+
+    def check(name: str, table: RingTable) -> None:
+        ring_name = name.removesuffix(".ring.gz")
+        _check_replicas(ring_name, by_name.get(ring_name), table.replica_count)
+
+    return check
 
 
 class Rings:
@@ -27,23 +49,19 @@ class Rings:
         report: Callable[[str], None] = lambda _message: None,
         clock: Clock | None = None,
     ):
-        self._dir = swift_dir
+        self.folder = swift_dir
         self._report = report
         self._clock = clock
-        self._policies = policies
+        self.policies = policies
         self.account = self._ring("account")
         self.container = self._ring("container")
         self._objects: dict[int, Ring] = {}
 
     def _ring(self, name: str, policy: Policy | None = None) -> Ring:
         def validate(view: RingView) -> None:
-            if policy is not None and policy.ec and view.replica_count != policy.ec.replicas:
-                raise RingError(
-                    f"{name}.ring.gz has {view.replica_count:g} replicas, policy {policy.name} "
-                    f"needs exactly {policy.ec.replicas}"
-                )
+            _check_replicas(name, policy, view.replica_count)
 
-        path = os.path.join(self._dir, f"{name}.ring.gz")
+        path = os.path.join(self.folder, f"{name}.ring.gz")
         return Ring(path, validate=validate, report=self._report, clock=self._clock)
 
     def object(self, policy: Policy) -> Ring:
@@ -92,7 +110,7 @@ class Rings:
         return False
 
     def _all(self) -> Iterator[Ring]:
-        yield from (self.account, self.container, *map(self.object, self._policies))
+        yield from (self.account, self.container, *map(self.object, self.policies))
 
     def readable_views(self) -> list[RingView]:
         """Return the present states of all rings; one whose file is missing or damaged is left out."""
@@ -105,4 +123,4 @@ class Rings:
         return views
 
     def __repr__(self) -> str:
-        return f"<Rings in {self._dir}>"
+        return f"<Rings in {self.folder}>"

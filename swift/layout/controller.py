@@ -29,11 +29,19 @@ from swift.layout.steps import FULL, HELD, Limits, Step, next_step, reshape
 from swift.layout.store import LayoutStore, LeaseKeeper
 from swift.ring.builder import RingBuilder
 from swift.ring.device import DeviceRecord
+from swift.ring.partpower import finish_increase, increase, prepare_increase
 from swift.ring.ringfile import encode
+from swift.ring.split import SplitPhase, phase
 from swift.ring.table import TYPECODE_OF_WIDTH
 
 #: A step is not made smaller than this share after clients had to wait.
 PACE_MIN = 1 / 64
+#: Phase of a part power increase → the sentence about its next step, and the step.
+_SPLIT_STEPS = {
+    SplitPhase.STEADY: ("its partitions will be split: files are linked to both places", prepare_increase),
+    SplitPhase.RELINK: ("its partitions are split", increase),
+    SplitPhase.CLEANUP: ("the increase of its part power is complete", finish_increase),
+}
 #: Weight of the last step in the average rate.
 _RATE_SHARE = 0.3
 
@@ -67,7 +75,7 @@ class Publisher(Protocol):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a tick did, in one sentence, and the state afterwards."""
+    """Result of a decision: a sentence, and the state afterwards."""
 
     text: str
     state: LayoutState | None = None
@@ -168,6 +176,9 @@ class Controller:
         changed = judge_dead(state, builders, seen, self._drain, self._shelf)
         if changed is not None:
             return changed
+        split = self._split(state, builders, seen)
+        if split is not None:
+            return split
         waits = self._unarrived(state, builders, seen)
         if waits:
             return state, waits
@@ -183,6 +194,50 @@ class Controller:
         if reason:
             return paced, reason
         return self._step(paced, builders, seen)
+
+    def _split(
+        self, state: LayoutState, builders: Mapping[str, RingBuilder], seen: Observation
+    ) -> tuple[LayoutState, str] | None:
+        """Return the next state of a part power increase; None if there is none."""
+        for name, ring in state.rings.items():
+            if not ring.is_splitting:
+                continue
+            waits = self._unsplit(name, ring, builders[name], seen)
+            if waits:
+                return state, waits
+            if state.paused:
+                return state, f"paused: {state.paused}"
+            builder = builders[name].copy()
+            step = phase(builder.part_power, builder.next_part_power)
+            text, change = _SPLIT_STEPS[step]
+            change(builder)
+            following = replace(
+                ring, builder=self._add_builder(builder), is_splitting=step != SplitPhase.CLEANUP
+            )
+            following_state = state.with_ring(name, following)
+            return replace(
+                following_state, version=state.version + 1, issued_s=seen.now_s
+            ), f"ring {name}: {text}"
+        return None
+
+    def _unsplit(self, name: str, ring: RingState, builder: RingBuilder, seen: Observation) -> str:
+        """Return why the next step of a part power increase has to wait; empty if it has not."""
+        progress = seen.rings.get(name)
+        if progress is None or progress.digest != self._digest(name, ring):
+            return f"ring {name}: this node has not read the present ring yet"
+        step = phase(builder.part_power, builder.next_part_power)
+        if step == SplitPhase.STEADY:
+            return "" if progress.is_in_order else _sentence(name, progress, ())
+        if progress.waiting:
+            return _sentence(name, progress, ())
+        labels = {label_of(dev) for dev in builder.live_devs if dev.get("parts")}
+        left = sorted(labels - seen.relinked.get(name, frozenset()))
+        more = f" and {len(left) - 3} more" if len(left) > 3 else ""
+        return (
+            f"ring {name}: run swift-object-relinker {step.value} for {', '.join(left[:3])}{more}"
+            if left
+            else ""
+        )
 
     def _unarrived(self, state: LayoutState, builders: Mapping[str, RingBuilder], seen: Observation) -> str:
         """Return why the next step has to wait for copies; empty if all have arrived."""

@@ -26,16 +26,25 @@ from swift.operations.recon.client import ReconClient
 from swift.runtime.daemon import DaemonTask, PassContext, PassReport, Schedule
 from swift.runtime.declaration import Daemon, DaemonParts
 from swift.runtime.queuetask import QueueTask
-from swift.telemetry.log import Log
+from swift.telemetry.metrics import GaugeMetric
+from swift.telemetry.telemetry import Telemetry
 
 NAME = "layout-controller"
 #: Requests of which the slowest is the latency of a moment, and their bytes.
 _PROBES, _PROBE_BYTES = 5, 4096
+_MOVES = GaugeMetric(
+    "swift_layout_moves",
+    "Copies of a ring's change: all, arrived, moving.",
+    ("ring", "state"),
+)
+_LEFT = GaugeMetric(
+    "swift_layout_left_seconds", "Duration of the change under way from now on; 0: unknown, or none.", ()
+)
 
 
 @dataclass(frozen=True)
 class LayoutControllerSettings(Settings):
-    """How fast a layout is carried out, and what happens to devices that are away."""
+    """The pace of a layout, and the rules for devices that are away."""
 
     interval: float = option(15.0, "Seconds from one decision to the next.", kind=SECONDS)
     report_interval: float = option(300.0, "Seconds between log lines about a long pass.", kind=SECONDS)
@@ -122,15 +131,15 @@ class LayoutControllerTask(QueueTask):
     name = NAME
     share = "layout"
 
-    def __init__(self, controller: Controller, log: Log):
+    def __init__(self, controller: Controller, telemetry: Telemetry):
         self._controller = controller
-        self._log = log
+        self._telemetry = telemetry
         self.text = ""
         self.state: LayoutState | None = None
 
-    def begin(self, _share: str, context: PassContext) -> LayoutPass:
+    def begin(self, _share: str, context: PassContext) -> ControllerPass:
         """Return a pass."""
-        return LayoutPass(self, context)
+        return ControllerPass(self, context)
 
     def decide(self) -> None:
         """Make one decision; raise ``SwiftError`` and OSError."""
@@ -140,8 +149,18 @@ class LayoutControllerTask(QueueTask):
             self.text = str(error)
             return
         if outcome.text != self.text:
-            self._log.info(outcome.text)
+            self._telemetry.log.info(outcome.text)
         self.text, self.state = outcome.text, outcome.state or self.state
+        if self.state is not None:
+            self._publish(self.state)
+
+    def _publish(self, state: LayoutState) -> None:
+        metrics = self._telemetry.metrics
+        for name, ring in state.rings.items():
+            counts = {"all": ring.moves_total, "arrived": ring.moves_done, "moving": ring.moves_now}
+            for label, count in counts.items():
+                _MOVES.of(metrics, ring=name, state=label).set(count)
+        _LEFT.of(metrics).set(state.left_s(time.time()))
 
     def report(self, passed: PassReport) -> dict[str, object]:
         """Return the recon facts: the last decision, and how far the layout is."""
@@ -153,12 +172,13 @@ class LayoutControllerTask(QueueTask):
         if state is not None:
             rings = state.rings.values()
             facts["layout_version"] = state.version
+            facts["layout_left_s"] = state.left_s(passed.ended_s)
             facts["layout_moves_total"] = sum(ring.moves_total for ring in rings)
             facts["layout_moves_done"] = sum(ring.moves_done for ring in rings)
         return facts
 
 
-class LayoutPass:
+class ControllerPass:
     """One decision."""
 
     def __init__(self, task: LayoutControllerTask, context: PassContext):
@@ -189,26 +209,26 @@ def _pipeline_path(parts: DaemonParts, swift_dir: str) -> str:
 
 def _make_task(parts: DaemonParts) -> DaemonTask:
     settings: LayoutControllerSettings = parts.settings
-    log = parts.context.telemetry.log
     swift_dir = parts.conf.get("swift_dir", "/etc/swift")
     policies = cluster_of({"swift_dir": swift_dir}).policies
     client = document_client(
         internal_pipeline(settings.internal_client_conf_path or _pipeline_path(parts, swift_dir)), AGENT
     )
     store = ClusterLayoutStore(client)
-    reader = HealthReader(swift_dir, policies, ReconClient(settings.recon_timeout, agent=AGENT))
+    recon = ReconClient(settings.recon_timeout, agent=AGENT)
+    reader = HealthReader(swift_dir, policies, recon)
     probe = StoredProbe(client) if settings.latency_budget else None
     holder = f"{socket.gethostname()}-{secrets.token_hex(4)}"
     controller = Controller(
         store,
-        HealthObserver(reader, probe),
+        HealthObserver(reader, recon, policies, probe),
         LocalPublisher(swift_dir),
         LeaseKeeper(store, holder, settings.lease_seconds, time.monotonic),
         pace=settings.pace,
         drain=settings.drain,
         ordered=[policy.ring_name for policy in policies if policy.ec],
     )
-    return LayoutControllerTask(controller, log)
+    return LayoutControllerTask(controller, parts.context.telemetry)
 
 
 DAEMON = Daemon(

@@ -49,6 +49,9 @@ def judge_dead(
         if dev.get("parts") or dev["weight"]
     }
     back = sorted(label for label in known if label not in seen.away)
+    # While partitions are split, a ring has no other targets.
+    if any(ring.is_splitting for ring in state.rings.values()):
+        return None
     if back:
         return _take_back(state, back, seen, shelf)
     fresh = sorted(label for label in seen.away if label in held and label not in known)
@@ -123,7 +126,8 @@ def _drain(
             # Too few devices would be left: their copies wait for new ones.
             return None
         targets[name] = target
-    if not targets or make_plan(builders, targets, seen.usage).objections:
+    # That a zone has no copy, or others have two, is what its death means; space must be there.
+    if not targets or make_plan(builders, targets, seen.usage).space:
         return None
     for name, target in targets.items():
         before[name], after[name] = state.rings[name].builder, shelf.add(target)

@@ -1,6 +1,6 @@
 """Changes of devices that an operator wants, and the rings that follow from them.
 
-An ``Edit`` is a value that is kept until it is applied. ``apply_edits`` makes them in builders, and
+An ``LayoutEdit`` is a value that is kept until it is applied. ``apply_edits`` makes them in builders, and
 ``settle`` rebalances one until nothing moves any more: the target to which the controller goes in steps.
 """
 
@@ -11,7 +11,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 from swift.base.documents import JsonObject
 from swift.base.errors import SwiftError
@@ -83,7 +83,7 @@ class Selector:
 
 
 @dataclass(frozen=True)
-class Edit:
+class LayoutEdit:
     """A change: devices by their selector, in the rings that are named, or in all that have such devices."""
 
     action: Action
@@ -103,9 +103,9 @@ class Edit:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, tree: Mapping[str, object]) -> Edit:
+    def from_json(cls, tree: Mapping[str, object]) -> LayoutEdit:
         """Return an edit that was kept. Raises KeyError, TypeError and ValueError."""
-        values: dict[str, Any] = dict(tree)
+        values: JsonObject = dict(tree)
         values["select"] = Selector(**cast(JsonObject, tree["select"]))
         values["place"] = Selector(**cast(JsonObject, tree["place"]))
         values["rings"] = tuple(cast("Sequence[str]", tree["rings"]))
@@ -127,7 +127,7 @@ class Edit:
 Builders = dict[str, RingBuilder]
 
 
-def apply_edits(builders: Mapping[str, RingBuilder], edits: Sequence[Edit]) -> Builders:
+def apply_edits(builders: Mapping[str, RingBuilder], edits: Sequence[LayoutEdit]) -> Builders:
     """Return copies of the builders with the edits made; nothing is rebalanced.
 
     Devices of weight 0 that were removed are marked for removal. Raises EditError and RingError.
@@ -141,7 +141,7 @@ def apply_edits(builders: Mapping[str, RingBuilder], edits: Sequence[Edit]) -> B
     return made
 
 
-def _chosen(made: Builders, edit: Edit) -> Iterator[tuple[RingBuilder, DeviceRecord]]:
+def _chosen(made: Builders, edit: LayoutEdit) -> Iterator[tuple[RingBuilder, DeviceRecord]]:
     """Yield the selected devices with their builders. Raises EditError if there is none."""
     found = False
     for name in edit.rings or sorted(made):
@@ -153,7 +153,7 @@ def _chosen(made: Builders, edit: Edit) -> Iterator[tuple[RingBuilder, DeviceRec
         raise EditError(f"no device is selected by {edit.select}; see: swift-layout show")
 
 
-def _add(made: Builders, edit: Edit) -> None:
+def _add(made: Builders, edit: LayoutEdit) -> None:
     select = edit.select
     if not select.ip or not select.device or select.zone is None:
         raise EditError("add needs a zone, an address and a device: r1z2-10.0.0.7/sdb")
@@ -189,29 +189,29 @@ def _usual_replication_port(builder: RingBuilder, port: int) -> int:
     return ports.most_common(1)[0][0] if ports else port
 
 
-def _remove(made: Builders, edit: Edit) -> None:
+def _remove(made: Builders, edit: LayoutEdit) -> None:
     for builder, dev in list(_chosen(made, edit)):
         builder.remove_device(dev["id"])
 
 
-def _drain(made: Builders, edit: Edit) -> None:
+def _drain(made: Builders, edit: LayoutEdit) -> None:
     for builder, dev in list(_chosen(made, edit)):
         builder.change_device(dev["id"], weight=0.0)
 
 
-def _weight(made: Builders, edit: Edit) -> None:
+def _weight(made: Builders, edit: LayoutEdit) -> None:
     for builder, dev in list(_chosen(made, edit)):
         builder.change_device(dev["id"], weight=edit.weight)
 
 
-def _zone(made: Builders, edit: Edit) -> None:
+def _zone(made: Builders, edit: LayoutEdit) -> None:
     for builder, dev in list(_chosen(made, edit)):
         region = dev["region"] if edit.place.region is None else edit.place.region
         zone = dev["zone"] if edit.place.zone is None else edit.place.zone
         builder.change_device(dev["id"], region=region, zone=zone)
 
 
-def _replace(made: Builders, edit: Edit) -> None:
+def _replace(made: Builders, edit: LayoutEdit) -> None:
     """Give the partitions of each selected device to a new one in its place; the old one is removed."""
     place = edit.place
     for builder, dev in list(_chosen(made, edit)):
@@ -242,13 +242,13 @@ def _substitute(row: array[int], old: int, new: int) -> None:
         row[place] = new
 
 
-def _replicas(made: Builders, edit: Edit) -> None:
+def _replicas(made: Builders, edit: LayoutEdit) -> None:
     for name in edit.rings:
         made[name].set_replicas(edit.replicas)
         made[name].devs_changed = True
 
 
-def _policy(made: Builders, edit: Edit) -> None:
+def _policy(made: Builders, edit: LayoutEdit) -> None:
     name, model = edit.rings[0], edit.model
     if name in made:
         raise EditError(f"ring {name} exists already")

@@ -9,6 +9,10 @@ from typing import Protocol
 from swift.layout.plan import Usage
 from swift.operations.health.copies import RingCopies
 from swift.operations.health.reader import ClusterState, HealthReader
+from swift.operations.recon.client import ReconClient, ReconReply, unique_hosts
+from swift.policy.policy import Policies
+from swift.ring.split import phase
+from swift.ring.view import RingView
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,9 @@ class Observation:
     #: ``ip/device`` of devices that are away.
     away: frozenset[str] = frozenset()
     usage: Usage = field(default_factory=Usage)
-    #: How long a request of a client takes now; 0: it was not measured.
+    #: Ring → ``ip/device`` of devices where the present step of a part power increase is done.
+    relinked: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    #: Duration of a small request of a client; 0: it was not measured.
     latency_s: float = 0.0
 
 
@@ -52,14 +58,47 @@ class Observer(Protocol):
 class HealthObserver:
     """Looks through ``HealthReader``, which asks the servers for their recon pages."""
 
-    def __init__(self, reader: HealthReader, latency: LatencyProbe | None = None):
+    def __init__(
+        self,
+        reader: HealthReader,
+        client: ReconClient,
+        policies: Policies,
+        latency: LatencyProbe | None = None,
+    ):
         self._reader = reader
+        self._client = client
+        self._policies = policies
         self._latency = latency
 
     def look(self) -> Observation:
         """Return its state now. Raises ``SwiftError`` and OSError."""
         latency_s = 0.0 if self._latency is None else self._latency.measure_s()
-        return observation_of(self._reader.read(), latency_s)
+        state = self._reader.read()
+        relinked = {}
+        for policy in self._policies:
+            for ring in state.rings:
+                if ring.name == policy.ring_name and ring.view.next_part_power is not None:
+                    replies = self._client.recon(unique_hosts(ring.view.devices), "relinker")
+                    relinked[ring.name] = relinked_devices(replies, ring.view, policy.index)
+        return observation_of(state, relinked, latency_s)
+
+
+def relinked_devices(replies: Sequence[ReconReply], view: RingView, policy: int) -> frozenset[str]:
+    """Return the devices (``ip/device``) where the relinker has done the present step of a ring."""
+    step = phase(view.part_power, view.next_part_power).value
+    found = set()
+    for reply in replies:
+        devices = reply.content.get("devices") if isinstance(reply.content, dict) else None
+        for device, facts in devices.items() if isinstance(devices, dict) else ():
+            policies = facts.get("policies") if isinstance(facts, dict) else None
+            said = policies.get(str(policy)) if isinstance(policies, dict) else None
+            if not isinstance(said, dict) or not isinstance(said.get("stats"), dict):
+                continue
+            powers = said.get("part_power"), said.get("next_part_power")
+            is_done = said.get("parts_done") == said.get("total_parts") and not said["stats"].get("errors")
+            if is_done and said.get("step") == step and powers == (view.part_power, view.next_part_power):
+                found.add(f"{reply.host.ip}/{device}")
+    return frozenset(found)
 
 
 class LatencyProbe(Protocol):
@@ -81,7 +120,9 @@ def progress_of(
     return RingProgress(digest, in_order, elsewhere, copies.failed, left, waiting)
 
 
-def observation_of(state: ClusterState, latency_s: float = 0.0) -> Observation:
+def observation_of(
+    state: ClusterState, relinked: Mapping[str, frozenset[str]], latency_s: float = 0.0
+) -> Observation:
     """Return the observation that follows from the health of a cluster."""
     other = state.snapshot.other_rings
     rings = {}
@@ -94,4 +135,4 @@ def observation_of(state: ClusterState, latency_s: float = 0.0) -> Observation:
         for entry in entries:
             size, of = float(str(entry["used"])), float(str(entry["size"]))
             used[f"{host.ip}/{entry['device']}"] = size, of
-    return Observation(state.taken_s, rings, state.away, Usage(used), latency_s)
+    return Observation(state.taken_s, rings, state.away, Usage(used), relinked, latency_s)

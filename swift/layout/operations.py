@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 
 from swift.gateway.documents import Conflict
 from swift.layout.dead import with_change
-from swift.layout.edits import Edit, EditError, apply_edits, settle
-from swift.layout.plan import LayoutPlan, Usage, make_plan, united_devices
+from swift.layout.edits import EditError, LayoutEdit, apply_edits, settle
+from swift.layout.plan import LayoutPlan, Usage, is_object_ring, make_plan, united_devices
 from swift.layout.state import Change, LayoutState, RingState
 from swift.layout.store import Held, LayoutStore, NoLayout
 from swift.ring.builder import RingBuilder
+from swift.ring.partpower import prepare_increase
 
 TRIES = 5
 STAGED_MAX = 1000
@@ -70,7 +71,7 @@ class LayoutOperations:
         """Return the builders of now."""
         return {name: self._store.read_builder(ring.builder) for name, ring in state.rings.items()}
 
-    def stage(self, edit: Edit) -> LayoutState:
+    def stage(self, edit: LayoutEdit) -> LayoutState:
         """Keep an edit until it is applied; one that cannot be made is refused."""
 
         def add(held: Held) -> LayoutState:
@@ -97,6 +98,8 @@ class LayoutOperations:
     def apply(self, usage: Usage, *, force: bool = False) -> tuple[LayoutState, LayoutPlan]:
         """Make the staged edits the target; raise ``Objections`` if something speaks against it."""
         held = self._store.read()
+        if any(ring.is_splitting for ring in held.state.rings.values()):
+            raise EditError("a part power is being increased; wait for its end: swift-layout watch")
         if not held.state.staged:
             raise EditError("nothing is staged; begin with: swift-layout add, drain or another change")
         proposal = self.propose(held.state, usage)
@@ -128,10 +131,30 @@ class LayoutOperations:
             state = state.with_ring(ring.name, replace(state.rings[ring.name], moves_total=ring.moves))
         return state
 
+    def increase_part_power(self, name: str) -> LayoutState:
+        """Let a ring of objects have twice as many partitions; this cannot be reverted."""
+
+        def begin(held: Held) -> LayoutState:
+            state = held.state
+            if name not in state.rings or not is_object_ring(name):
+                objects = ", ".join(filter(is_object_ring, sorted(state.rings)))
+                raise EditError(f"{name} is no ring of objects; there are {objects}")
+            if state.is_moving:
+                raise EditError("another change is under way; wait for its end: swift-layout watch")
+            builder = self._store.read_builder(state.rings[name].builder)
+            # What cannot be prepared is refused now.
+            prepare_increase(builder)
+            state = with_change(state, f"increase the part power of {name}", {}, {}, self._now())
+            return state.with_ring(name, replace(state.rings[name], is_splitting=True))
+
+        return self._change(begin)
+
     def revert(self, number: int = 0, *, force: bool = False) -> LayoutState:
         """Go back to the rings before a change, 0: the last one; changes after it are undone as well."""
         held = self._store.read()
         change = _change_to_revert(held.state, number)
+        if not change.before or any(ring.is_splitting for ring in held.state.rings.values()):
+            raise EditError(f"change {change.number} cannot be reverted: {change.text}")
         before: dict[str, str] = {}
         after: dict[str, str] = {}
         targets: dict[str, RingBuilder] = {}

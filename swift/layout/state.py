@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
 
+from swift.base.documents import JsonObject
 from swift.base.errors import SwiftError
-from swift.layout.edits import Edit
+from swift.layout.edits import LayoutEdit
 
 FORMAT = 1
 CHANGES_KEPT = 100
@@ -31,7 +31,7 @@ class RingState:
     builder: str
     #: The builder before the step under way; empty when all copies have arrived.
     previous: str = ""
-    #: Where it goes; empty if it rests.
+    #: The builder that it goes to; empty if it rests.
     target: str = ""
     #: Copies that move in all, and that have arrived, since the target was set.
     moves_total: int = 0
@@ -40,6 +40,13 @@ class RingState:
     moves_now: int = 0
     #: Some of them come from devices that are away, so none reports that it still has them.
     is_from_dead: bool = False
+    #: The part power is being increased.
+    is_splitting: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Return True until the ring rests."""
+        return bool(self.target or self.previous or self.is_splitting)
 
 
 @dataclass(frozen=True)
@@ -77,7 +84,7 @@ class LayoutState:
     version: int
     issued_s: float
     rings: Mapping[str, RingState]
-    staged: tuple[Edit, ...] = ()
+    staged: tuple[LayoutEdit, ...] = ()
     changes: tuple[Change, ...] = ()
     #: Why nothing moves: the operator's note; empty if it goes on.
     paused: str = ""
@@ -95,7 +102,16 @@ class LayoutState:
     def is_moving(self) -> bool:
         """Return True until all changes have ended."""
         is_open = any(change.state == "running" for change in self.changes)
-        return is_open or any(ring.target or ring.previous for ring in self.rings.values())
+        return is_open or any(ring.is_open for ring in self.rings.values())
+
+    def left_s(self, now_s: float) -> float:
+        """Return how long the change under way still takes at its rate so far; 0: it is unknown."""
+        running = [change for change in self.changes if change.state == "running"]
+        done = sum(ring.moves_done for ring in self.rings.values() if ring.is_open)
+        total = sum(ring.moves_total for ring in self.rings.values() if ring.is_open)
+        if not running or not 0 < done < total:
+            return 0.0
+        return (now_s - running[-1].made_s) * (total - done) / done
 
     def with_ring(self, name: str, ring: RingState) -> LayoutState:
         """Return the state with another ring."""
@@ -124,7 +140,7 @@ class LayoutState:
             if version != FORMAT:
                 raise DamagedLayout(f"the layout has format {version}; this version reads {FORMAT}")
             tree["rings"] = {str(name): RingState(**ring) for name, ring in tree["rings"].items()}
-            tree["staged"] = tuple(map(Edit.from_json, tree["staged"]))
+            tree["staged"] = tuple(map(LayoutEdit.from_json, tree["staged"]))
             tree["changes"] = tuple(Change(**change) for change in tree["changes"])
             tree["dead"] = {str(label): DeadDevice(**dead) for label, dead in tree["dead"].items()}
             return cls(**_typed(tree))
@@ -132,7 +148,7 @@ class LayoutState:
             raise DamagedLayout(f"the layout's document is damaged: {error!r}")
 
 
-def _typed(tree: dict[str, Any]) -> dict[str, Any]:
+def _typed(tree: JsonObject) -> JsonObject:
     """Return the fields after a check of their types."""
     kinds = {"cluster": str, "paused": str, "version": int}
     numbers = ("issued_s", "pace", "step_began_s", "step_bytes", "rate")

@@ -55,7 +55,7 @@ class Lease(NamedTuple):
 
 
 class LayoutStore(Protocol):
-    """Where a layout is kept. Methods raise ``StoreUnavailable``."""
+    """Keeps a layout. Methods raise ``StoreUnavailable``."""
 
     def read(self) -> Held:
         """Return the state; raise ``NoLayout`` and ``DamagedLayout``."""

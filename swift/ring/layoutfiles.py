@@ -23,7 +23,7 @@ from swift.base.clock import Clock, SystemClock
 from swift.platform import durable
 from swift.platform.disk import Disk, names_in
 from swift.platform.locks import lock_directory
-from swift.platform.privileges import give_owner, inherit_owner
+from swift.platform.privileges import give_owner
 from swift.platform.regularfiles import FileIdentity, file_identity, read_through_links
 from swift.platform.syncing import sync_directory
 from swift.ring.builder import RingBuilder
@@ -33,6 +33,7 @@ from swift.ring.manifest import (
     Manifest,
     TrustedKeys,
     builder_of,
+    is_layout_file,
     is_ring,
     key_id_of,
     new_private_key,
@@ -52,6 +53,8 @@ from swift.ring.table import RingTable, check_usable
 MANIFEST = "layout.manifest"
 PUBLIC_KEYS = "layout.pub"
 PRIVATE_KEY = "layout.key"
+#: The key that will follow it.
+NEXT_KEY = "layout.key.next"
 _STAGED = "layout.staged"
 _RECORD = "manifest"
 _FILE_MODE = 0o644
@@ -100,6 +103,14 @@ class LayoutFolder:
         """Return the path of a staged file."""
         return f"{self.path}/{_STAGED}/{name}"
 
+    def owner_model(self) -> str:
+        """Return the path whose owner new files get if root makes them: a ring or builder file, if any.
+
+        The directory may belong to root, while the files are those of the user that replaces them.
+        """
+        names = filter(is_layout_file, names_in(self.disk, self.path))
+        return next((self.path_of(name) for name in sorted(names)), self.path)
+
     def trusted_keys(self) -> TrustedKeys | None:
         """Return the content of layout.pub, None if it is missing. Raises LayoutError and OSError."""
         path = self.path_of(PUBLIC_KEYS)
@@ -134,6 +145,10 @@ class LayoutFolder:
             raise LayoutError(f"{path}: {error}")
         self._installed = identity, found
         return found
+
+    def installed_s(self) -> float:
+        """Return the Unix time since when the node has its manifest. Raises OSError."""
+        return os.stat(self.path_of(MANIFEST)).st_mtime
 
     def digest(self, path: str) -> str | None:
         """Return the SHA-256 of a file, None if it is missing. Raises OSError."""
@@ -273,13 +288,13 @@ class Installation:
         directory = f"{self._folder.path}/{_STAGED}"
         with contextlib.suppress(FileExistsError):
             self._disk.mkdir(directory, 0o700)
-            inherit_owner(directory)
+            give_owner(directory, self._folder.owner_model())
             sync_directory(self._disk, self._folder.path)
         path = self._folder.staged_path(name)
         try:
             mode = stat.S_IMODE(self._disk.stat(like).st_mode)
         except FileNotFoundError:
-            mode, like = _FILE_MODE, self._folder.path
+            mode, like = _FILE_MODE, self._folder.owner_model()
         durable.replace_file(self._disk, path, data, mode=mode)
         give_owner(path, like)
 
@@ -409,14 +424,56 @@ def create_keys(swift_dir: str, cluster: str = "") -> TrustedKeys:
     key = new_private_key()
     public = public_key_of(key)
     trusted = TrustedKeys(cluster or uuid.uuid4().hex, {key_id_of(public): public})
-    for name, text, mode in (
-        (PRIVATE_KEY, render_private_key(key), 0o600),
-        (PUBLIC_KEYS, render_trusted_keys(trusted), _FILE_MODE),
-    ):
-        path = f"{os.path.abspath(swift_dir)}/{name}"
-        durable.replace_file(Disk(), path, text.encode("ascii"), mode=mode)
-        inherit_owner(path)
+    _write_key_file(swift_dir, PRIVATE_KEY, render_private_key(key))
+    _write_key_file(swift_dir, PUBLIC_KEYS, render_trusted_keys(trusted))
     return trusted
+
+
+def _write_key_file(swift_dir: str, name: str, text: str) -> None:
+    folder = LayoutFolder(swift_dir)
+    mode = _FILE_MODE if name == PUBLIC_KEYS else 0o600
+    durable.replace_file(folder.disk, folder.path_of(name), text.encode("ascii"), mode=mode)
+    give_owner(folder.path_of(name), folder.owner_model())
+
+
+def prepare_next_key(swift_dir: str) -> TrustedKeys:
+    """Create the key that will follow ``layout.key``, and trust it as well; return the trusted keys.
+
+    The nodes need the new ``layout.pub`` before ``use_next_key``. Raises LayoutError if there is one already
+    or no layout; OSError.
+    """
+    trusted = LayoutFolder(swift_dir).trusted_keys()
+    if trusted is None or os.path.lexists(f"{swift_dir}/{NEXT_KEY}"):
+        raise LayoutError(f"{swift_dir} has no {PUBLIC_KEYS}, or has {NEXT_KEY} already")
+    key = new_private_key()
+    public = public_key_of(key)
+    trusted = TrustedKeys(trusted.cluster, {**trusted.keys, key_id_of(public): public})
+    _write_key_file(swift_dir, NEXT_KEY, render_private_key(key))
+    _write_key_file(swift_dir, PUBLIC_KEYS, render_trusted_keys(trusted))
+    return trusted
+
+
+def use_next_key(swift_dir: str) -> None:
+    """Sign with the key of ``prepare_next_key`` from now on. Raises OSError."""
+    os.replace(f"{swift_dir}/{NEXT_KEY}", f"{swift_dir}/{PRIVATE_KEY}")
+    sync_directory(Disk(), swift_dir)
+
+
+def drop_former_keys(swift_dir: str) -> TrustedKeys:
+    """Trust the key in ``layout.key`` only; return the trusted keys, which the nodes need as well.
+
+    Raises LayoutError while the installed manifest has the signature of another key; OSError.
+    """
+    folder = LayoutFolder(swift_dir)
+    trusted, installed = folder.trusted_keys(), folder.installed()
+    public = public_key_of(read_private_key(swift_dir))
+    if trusted is None:
+        raise LayoutError(f"{folder.path_of(PUBLIC_KEYS)} is missing")
+    only = TrustedKeys(trusted.cluster, {key_id_of(public): public})
+    if installed is not None:
+        parse_verified(installed.data, only)
+    _write_key_file(swift_dir, PUBLIC_KEYS, render_trusted_keys(only))
+    return only
 
 
 def read_private_key(swift_dir: str) -> bytes:

@@ -66,7 +66,8 @@ class Daemon:
     conf_name: str = ""
     conf_about: str = ""
     #: Filters of the pipeline in its own file, left of the proxy, besides those that every client has.
-    pipeline: tuple[str, ...] = ()
+    #: None for a daemon that is no client.
+    pipeline: tuple[str, ...] | None = ()
     #: True if one process is enough for a cluster.
     once_per_cluster: bool = False
     #: Options of a cluster on one machine, which serves requests beside its daemons.

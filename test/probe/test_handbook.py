@@ -11,6 +11,7 @@ from test.support.handbook import (
     DISKS,
     GROWTH,
     KEYS,
+    LAYOUT,
     NEW_NODE,
     NODES,
     ONE_HOST,
@@ -52,7 +53,9 @@ def test_pages_about_one_host(world):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("pages", [DISKS, GROWTH, SERVICE + KEYS], ids=["disks", "growth", "service"])
+@pytest.mark.parametrize(
+    "pages", [DISKS, GROWTH, LAYOUT, SERVICE + KEYS], ids=["disks", "growth", "layout", "service"]
+)
 def test_pages_about_a_cluster_of_three_hosts(world, pages):
     for address in NODES:
         world.add_host(address)

@@ -34,6 +34,7 @@ def run_history(seed):
         problems.append(f"it does not end: {world.store.read().state}")
         return problems + world.problems
     problems = list(world.problems)
+    world.away_at_decision = set()
     view = world.published.view(max(world.published.rings))
     for part in range(world.parts):
         newest = world.acknowledged[part]

@@ -573,13 +573,23 @@ class Hosts:
                 env={**os.environ, "PYTHONPATH": path, "SWIFT_TEST_CLOCK_OFFSET": offset},
             )
 
+    def run(self, number, *words):
+        """Run Python on a host until it ends; return the finished process."""
+        command = ["ip", "netns", "exec", self._namespace(number), sys.executable, *words]
+        env = {**os.environ, "PYTHONPATH": os.getcwd()}
+        return subprocess.run(command, capture_output=True, text=True, env=env, timeout=120, check=False)
+
     def stop_host(self, number):
         """Kill all processes of a host."""
         for name in [name for name in self._children if name.endswith(f"-{number}")]:
-            child = self._children.pop(name)
-            if child.poll() is None:
-                os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
+            self.kill(name)
+
+    def kill(self, name):
+        """Kill one process, e.g. ``daemons-1``."""
+        child = self._children.pop(name)
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
 
     def stop(self):
         for number in self.numbers:

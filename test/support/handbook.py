@@ -40,6 +40,7 @@ ONE_HOST = (
 )
 DISKS = ("add-disk.md", "replace-disk.md", "nodes.md", "disasters.md", "operating.md")
 GROWTH = ("policies.md", "part-power.md", "sharding.md", "packed.md")
+LAYOUT = ("layout.md",)
 SERVICE = ("limits.md", "monitoring.md", "usage.md", "backup.md")
 KEYS = ("tls.md", "keystone.md", "encryption.md", "upgrade.md", "server-authentication.md")
 CLUSTER = "howto/first-cluster.md"
@@ -53,7 +54,7 @@ def pages():
     """Return all pages that tests paste."""
     return {
         *(CLUSTER, TAKING_OVER, DEPLOY, *ONE_HOST),
-        *(f"howto/{name}" for name in (*DISKS, *GROWTH, *SERVICE, *KEYS)),
+        *(f"howto/{name}" for name in (*DISKS, *GROWTH, *LAYOUT, *SERVICE, *KEYS)),
     }
 
 
@@ -61,6 +62,8 @@ def pages():
 #: network for replication here: 10.1.0.1 is 10.0.0.1.
 QUICKER = {
     "create 10 3 1": "create 6 3 1",
+    "swift-layout init": "for b in *.builder; do swift-ring-builder $b set_min_part_hours 0; done\n"
+    "swift-layout init",
     "swift-deploy init cluster.toml": "swift-deploy init cluster.toml\n"
     "sed -i 's/^part_power = 10/part_power = 6/; s/^min_part_hours = 1 /min_part_hours = 0 /; "
     's/^# workers = "auto"/workers = 1/; '

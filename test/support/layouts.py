@@ -8,7 +8,7 @@ from dataclasses import replace
 from swift.gateway.documents import Conflict, StoreUnavailable
 from swift.layout.controller import Controller, Pace
 from swift.layout.dead import DrainPolicy
-from swift.layout.edits import Edit, EditError, Selector
+from swift.layout.edits import EditError, LayoutEdit, Selector
 from swift.layout.observation import Observation, progress_of
 from swift.layout.operations import LayoutOperations
 from swift.layout.plan import Usage, label_of
@@ -153,6 +153,8 @@ class LayoutWorld:
         #: Partition and label of copies that steps have put there, and that have not arrived.
         self.arriving = set()
         self.dead = set()
+        #: A step is judged by what was away when it was decided; a crash may delay its publication.
+        self.away_at_decision = set()
         self.cut_off = set()
         self.versions_here = {"one": 0, "two": 0}
         self.drain = DrainPolicy(drain, after_s=20 * STEP_S, devices_max=2)
@@ -177,7 +179,9 @@ class LayoutWorld:
     def tick(self, name):
         """Let a controller decide; it may end at any fault, and another one begins in its place."""
 
-        def fault(_where):
+        def fault(where):
+            if where == "before write":
+                self.away_at_decision = self.gone()
             if self.random.random() < self.crashing:
                 raise Crash
 
@@ -235,7 +239,8 @@ class LayoutWorld:
     def _reached(self, labels, part):
         newest = self.acknowledged[part]
         return any(
-            self.data.get(label, {}).get(part, 0) >= newest and not self._is_away(label) for label in labels
+            self.data.get(label, {}).get(part, 0) >= newest and label not in self.away_at_decision
+            for label in labels
         )
 
     @staticmethod
@@ -370,12 +375,14 @@ class LayoutWorld:
                 self.ring_at[ip] = 0
             device = f"sd{rng.choice('abcdef')}"
             select = Selector(1, self.zone_of[ip], ip, None, device)
-            return Edit("add", select, weight=rng.choice((50.0, 100.0)))
+            return LayoutEdit("add", select, weight=rng.choice((50.0, 100.0)))
         if kind == "replace":
-            return Edit("replace", select, place=Selector(ip=dev["ip"], device=f"sd{rng.choice('ghij')}"))
+            return LayoutEdit(
+                "replace", select, place=Selector(ip=dev["ip"], device=f"sd{rng.choice('ghij')}")
+            )
         if kind == "zone":
-            return Edit("zone", select, place=Selector(zone=rng.randint(1, 4)))
-        return Edit(kind, select, weight=rng.choice((0.0, 50.0, 200.0)))
+            return LayoutEdit("zone", select, place=Selector(zone=rng.randint(1, 4)))
+        return LayoutEdit(kind, select, weight=rng.choice((0.0, 50.0, 200.0)))
 
     # --- time ----------------------------------------------------------------------------------------
 

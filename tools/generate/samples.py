@@ -136,18 +136,18 @@ _IN_OWN_PIPELINE = {"versioned_writes": ("allow_object_versioning = true",)}
 
 def _own_conf(daemon: Daemon) -> Sample:
     """Return the sample of a daemon that has a configuration file of its own."""
-    pipeline = " ".join(("catch_errors proxy-logging cache", *daemon.pipeline, "proxy-server"))
-    return Sample(
-        daemon.conf_name,
-        daemon.conf_about,
-        (
-            Section("DEFAULT", (ServerSettings, LogSettings, PrioritySettings, StorageSettings)),
-            Section(daemon.name, (daemon.settings,), daemon.sample_lines),
+    sections = [
+        Section("DEFAULT", (ServerSettings, LogSettings, PrioritySettings, StorageSettings)),
+        Section(daemon.name, (daemon.settings,), daemon.sample_lines),
+    ]
+    if daemon.pipeline is not None:
+        pipeline = " ".join(("catch_errors proxy-logging cache", *daemon.pipeline, "proxy-server"))
+        sections += [
             Section("pipeline:main", lines=(f"pipeline = {pipeline}",), note=_ENCRYPTED),
             *INTERNAL_CLIENT.sections[2:],
             *(_filter(name, *_IN_OWN_PIPELINE.get(name, ()), with_options=False) for name in daemon.pipeline),
-        ),
-    )
+        ]
+    return Sample(daemon.conf_name, daemon.conf_about, tuple(sections))
 
 
 SAMPLES = (

@@ -46,6 +46,9 @@ SystemCallErrorNumber=EPERM
 UMask=0022
 """
 
+#: The same of units whose processes place ring files.
+RING_SANDBOX = SANDBOX.replace("\nProtectHome", " -/etc/swift\nProtectHome")
+
 UNIT = """\
 # Generated from the list of commands; change it with: systemctl edit {unit}
 [Unit]
@@ -198,7 +201,7 @@ def _unit(name: str, *, is_template: bool) -> tuple[str, str]:
         condition=f"ConditionPathExists={config}\n",
         arguments=f" {config}",
         reload=f"ExecReload={BIN}/swift-reload $MAINPID\n" if is_server else "",
-        sandbox=SANDBOX,
+        sandbox=SANDBOX if is_server or daemons()[name].server_type != "layout" else RING_SANDBOX,
         alias=f"Alias={alias}\n",
     )
     return unit, text
@@ -219,7 +222,7 @@ def _unit_of_all_daemons() -> str:
         condition=f"{condition}Conflicts={others}\n",
         arguments="",
         reload="",
-        sandbox=SANDBOX,
+        sandbox=RING_SANDBOX,
         alias="",
     )
 

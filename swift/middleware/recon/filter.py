@@ -88,6 +88,7 @@ RECON_FILE_CHECKS: dict[tuple[str, str | None], tuple[str, tuple[str, ...]]] = {
     ("sharding", None): ("container", ("sharding_stats", "sharding_time", "sharding_last")),
     **{("copies", kind): (kind, (STATE, PROGRESS)) for kind in ("account", "container", "object")},
     ("relinker", None): ("relinker", ("devices", "workers")),
+    ("layout", None): ("layout", ("layout",)),
     ("driveaudit", None): ("drive", ("drive_audit_errors",)),
     **{("deviceerrors", kind): (kind, (DEVICE_ERRORS,)) for kind in ("account", "container", "object")},
 }

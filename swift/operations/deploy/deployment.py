@@ -71,11 +71,13 @@ class Deployment:
         known = self.state.load_secrets()
         secrets = complete_secrets(known, self._inventory)
         source = RingSource(self.state.load_builder, self._clock)
-        rings = update_rings(self._inventory, source, remove=remove, go_on=go_on)
+        # With a layout, hosts take their rings from each other, and devices are changed by swift-layout.
+        rings = () if secrets.layout else update_rings(self._inventory, source, remove=remove, go_on=go_on)
         has_builder = {ring.name: self.state.load_builder(ring.name) is not None for ring in rings}
 
         def plan_of(each: Host) -> HostPlan:
-            return self._compare(each, known, secrets, rings, has_builder)
+            plan = self._compare(each, known, secrets, rings, has_builder)
+            return plan if remove or not secrets.layout else keep_storage(plan)
 
         with ThreadPoolExecutor(_CONNECTIONS) as pool:
             plans = tuple(pool.map(plan_of, hosts))
@@ -232,6 +234,17 @@ class Deployment:
         except HostError as error:
             return str(error)
         return ""
+
+
+def keep_storage(plan: HostPlan) -> HostPlan:
+    """Return an error instead of a plan that stops storage services: the layout may have their devices."""
+    if STORAGE in plan.host.roles or not any("-object" in unit for unit in plan.disable):
+        return plan
+    return HostPlan(
+        plan.host,
+        error="its storage services run, and it is no storage host of the inventory; drain its devices with "
+        "swift-layout, and use --remove when they are empty",
+    )
 
 
 def _new_secrets(known: Secrets | None, secrets: Secrets) -> Iterator[str]:

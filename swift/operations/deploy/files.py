@@ -23,6 +23,8 @@ from swift.operations.deploy.inventory import (
 )
 from swift.operations.deploy.rings import RingUpdate
 from swift.operations.deploy.state import Secrets
+from swift.ring.device import address
+from swift.ring.layoutfiles import PUBLIC_KEYS
 
 ETC = "/etc/swift"
 #: The default of ``secret_file`` in swift.conf.
@@ -30,6 +32,9 @@ SECRET_PATH = f"{ETC}/{ServerAuthSettings.secret_file}"
 INSTANCE = "replication"
 #: The unit of all daemons of a host in one process.
 ALL_DAEMONS = "swift-daemons"
+#: Path of the layout's public keys on hosts.
+LAYOUT_KEYS = f"{ETC}/{PUBLIC_KEYS}"
+_SEEDS = 3
 #: File of a service of the system → its unit, which stops when no role of the host has the file.
 FOREIGN_UNITS = {"/etc/memcached.conf": "memcached", "/etc/rsyncd.conf": "rsync"}
 _HEADER = "# Written by swift-deploy: change the inventory, not this file.\n"
@@ -87,6 +92,8 @@ def units_of(inventory: Inventory, host: Host) -> tuple[str, ...]:
             units.append("swift-health-history.timer")
         if inventory.cluster.sync_method == "rsync":
             units.append("rsync")
+    if host.roles and ALL_DAEMONS not in units:
+        units += [f"swift-{name}" for name in daemons_of("layout", once=False)]
     return tuple(units)
 
 
@@ -97,6 +104,7 @@ def managed_units() -> tuple[str, ...]:
     for kind in PORTS:
         units += [f"swift-{kind}-server", f"swift-{kind}-server@{INSTANCE}"]
         units += [f"swift-{name}" for name in daemons_of(kind, once=True)]
+    units += [f"swift-{name}" for name in daemons_of("layout", once=False)]
     return tuple(units)
 
 
@@ -111,6 +119,8 @@ def files_of(
         unit for unit in units_of(inventory, host) if unit.startswith("swift-") and "." not in unit
     )
     found = [HostFile(f"{ETC}/{ring.file_name}", ring.content, owner) for ring in rings]
+    if secrets.layout:
+        found.append(HostFile(LAYOUT_KEYS, secrets.layout.encode(), owner))
     for each in _confs_of(inventory, host, secrets, running):
         kept = (secrets.options.get(each.name, {}), inventory.conf.get(each.name, {}))
         text = render_sections(each.sections, *kept)
@@ -166,6 +176,7 @@ def _confs_of(
         {"memcache": {"memcache_servers": ",".join(inventory.memcache_servers())}},
         ("swift-proxy-server", "swift-container-reconciler", *clients),
     )
+    yield _Conf("layout-agent.conf", _layout_conf(inventory), ("swift-layout-agent",))
     if PROXY in host.roles:
         yield _Conf("proxy-server.conf", _proxy_conf(inventory, host, secrets), ("swift-proxy-server",))
     if STORAGE in host.roles:
@@ -315,6 +326,13 @@ def _storage_conf(inventory: Inventory, host: Host, kind: str, *, is_instance: b
         if inventory.runs_once(host):
             sections["object-expirer"]["dequeue_from_legacy"] = "true"
     return sections
+
+
+def _layout_conf(inventory: Inventory) -> Sections:
+    """Return the file of the layout agent; a host without rings gets them from the first storage hosts."""
+    port = inventory.storage.ports["object"]
+    seeds = [address(host.address, port) for host in inventory.hosts_of(STORAGE)[:_SEEDS]]
+    return {"DEFAULT": {"user": inventory.cluster.user}, "layout-agent": {"seeds": ", ".join(seeds)}}
 
 
 def _memcached_conf(inventory: Inventory, host: Host) -> HostFile:

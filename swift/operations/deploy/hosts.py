@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from swift.base.errors import SwiftError
-from swift.operations.deploy.files import ETC, HostFile
+from swift.operations.deploy.files import ETC, LAYOUT_KEYS, HostFile
 from swift.operations.deploy.inventory import ClusterOptions, Host
 
 TIMEOUT_S = 300.0
@@ -129,7 +129,7 @@ if ! getent group {group} >/dev/null; then
     echo "there is no group {group}: install the packages first" >&2
     exit 1
 fi
-[ -d {etc} ] || install -d -o root -g {group} -m 750 {etc}
+[ -d {etc} ] || install -d -o root -g {group} -m 1770 {etc}
 base64 -d <<'END_OF_FILES' | tar -x -o -f - -C "$stage"
 {archive}
 END_OF_FILES
@@ -147,6 +147,13 @@ prepare() {{
     chmod "$4" "$stage/$1"
     place "$stage/$1" "$2"
 }}
+"""
+#: Lets the layout agent, which runs as the servers' user, replace the files of the layout and no others.
+_LET_AGENT_REPLACE = r"""
+chmod 1770 {etc}
+for file in {etc}/*.ring.gz {etc}/*.builder; do
+    [ ! -f "$file" ] || chown --no-dereference {user} "$file"
+done
 """
 #: Adds units to those that wait for a reload.
 _ADD_PENDING = r"""
@@ -361,6 +368,8 @@ class RemoteHosts:
         for number, file in enumerate(files):
             words = (str(number), file.path, file.owner, file.mode)
             script.append(f"prepare {shlex.join(words)}")
+        if any(file.path == LAYOUT_KEYS for file in files):
+            script.append(_LET_AGENT_REPLACE.format(etc=ETC, user=group))
         # An apply that breaks off after this line leaves the reload to the next one.
         if pending:
             script.append(_ADD_PENDING.format(pending=PENDING, units=shlex.join(pending)))

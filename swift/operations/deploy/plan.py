@@ -8,11 +8,20 @@ from dataclasses import dataclass, field, replace
 
 from swift.base.errors import ConfigError
 from swift.operations.deploy.changes import FileChange, is_named
-from swift.operations.deploy.files import FOREIGN_UNITS, HostFile, hash_lines, is_deployed, managed_units
+from swift.operations.deploy.files import (
+    ETC,
+    FOREIGN_UNITS,
+    LAYOUT_KEYS,
+    HostFile,
+    hash_lines,
+    is_deployed,
+    managed_units,
+)
 from swift.operations.deploy.hosts import HostState, state_of
 from swift.operations.deploy.inventory import Host
 from swift.operations.deploy.rings import RingUpdate
 from swift.operations.deploy.state import Secrets
+from swift.ring.manifest import is_layout_file
 
 
 @dataclass(frozen=True)
@@ -168,6 +177,11 @@ def check_identity(
             )
 
 
+def _is_of_layout(path: str) -> bool:
+    """Return True for a file that the layout agent of a host places."""
+    return is_layout_file(path.removeprefix(f"{ETC}/")) is not None
+
+
 def compare_host(target: HostTarget, state: HostState) -> HostPlan:
     """Return how a host differs from the inventory."""
     create, change = [], []
@@ -191,7 +205,7 @@ def compare_host(target: HostTarget, state: HostState) -> HostPlan:
     former = {
         path: is_written
         for path, is_written in state.written.items()
-        if path not in paths and is_deployed(path)
+        if path not in paths and is_deployed(path) and not (LAYOUT_KEYS in paths and _is_of_layout(path))
     }
     foreign = [FOREIGN_UNITS[path] for path in former if path in FOREIGN_UNITS]
     disable = [

@@ -25,6 +25,9 @@ from swift.platform.disk import Disk
 from swift.platform.durable import replace_file
 from swift.platform.locks import file_lock
 from swift.ring.builder import RingBuilder
+from swift.ring.errors import LayoutError
+from swift.ring.layoutfiles import PUBLIC_KEYS
+from swift.ring.manifest import parse_trusted_keys
 
 _SECRETS = "secrets.json"
 _BACKUPS = "backups"
@@ -56,6 +59,8 @@ class Secrets:
     swiftauth: str = field(repr=False, default="")
     #: The lines of server.secret, the one that signs first; empty until servers know each other.
     servers: str = field(repr=False, default="")
+    #: The content of layout.pub, with which hosts take their rings from the layout; empty without one.
+    layout: str = ""
 
 
 class State:
@@ -93,12 +98,25 @@ class State:
                 _overrides(values.get("options", {})),
                 str(values.get("swiftauth", "")),
                 str(values.get("servers", "")),
+                self._load_layout(),
             )
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError, AttributeError):
             # The error's text could show a part of the file.
             raise ConfigError(f"{path} is damaged; restore it from a copy") from None
+
+    def _load_layout(self) -> str:
+        path = self._file(PUBLIC_KEYS)
+        try:
+            with open(path, encoding="ascii") as file:
+                text = file.read()
+            parse_trusted_keys(text)
+            return text
+        except FileNotFoundError:
+            return ""
+        except (LayoutError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{path}: {error}")
 
     def save_secrets(self, secrets_: Secrets) -> None:
         """Write the secrets, readable by the owner alone."""

@@ -17,6 +17,7 @@ from swift.base.documents import JsonObject
 from swift.operations.health.copies import HostCopies, RingCopies, drained
 from swift.operations.health.forecast import CapacityForecast
 from swift.operations.health.identities import IdentityState
+from swift.operations.health.layout import LayoutReport, layout_problems
 from swift.operations.health.serverauth import AuthReport, auth_problems
 from swift.operations.recon.client import Host
 from swift.operations.recon.report import age_text
@@ -142,6 +143,8 @@ class ClusterSnapshot:
     native_disk: dict[Host, bool] = field(default_factory=dict)
     #: Host → names of ring files that differ from those here.
     other_rings: dict[Host, Sequence[str]] = field(default_factory=dict)
+    #: Host → the page of its layout agent; None without one. Hosts of OpenStack Swift are left out.
+    layouts: dict[Host, LayoutReport | None] = field(default_factory=dict)
     #: Host → seconds by which its clock differs.
     clocks: dict[Host, float] = field(default_factory=dict)
     #: Host → its authentication of servers; OpenStack Swift has none.
@@ -322,6 +325,7 @@ def evaluate(
             "warning",
         ),
         *_packed_problems(snapshot),
+        *(_warning(text, remedy) for text, remedy in layout_problems(snapshot.layouts, now_s)),
         *_identity_problems(snapshot.identities),
         *(_warning(*each) for each in auth_problems(snapshot.server_auth, now_s)),
         *_other_problems(snapshot),
@@ -335,6 +339,9 @@ def evaluate(
             f"{host}/{device}": errors.count
             for host, found in snapshot.device_errors.items()
             for device, errors in found.items()
+        },
+        "layout_versions": {
+            str(host): report.version if report else None for host, report in sorted(snapshot.layouts.items())
         },
         "native_disk": {str(host): native for host, native in sorted(snapshot.native_disk.items())},
         "packed_devices": {

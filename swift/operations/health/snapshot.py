@@ -14,6 +14,7 @@ from typing import TypeGuard
 
 from swift.operations.health.copies import parse_host_copies
 from swift.operations.health.evaluate import ClusterSnapshot, DeviceErrors, PackedSpaceReport
+from swift.operations.health.layout import parse_report
 from swift.operations.health.serverauth import parse_auth_report
 from swift.operations.recon.client import Host, ReconClient, ReconReply, unique_hosts
 from swift.policy.policy import Policies
@@ -111,6 +112,8 @@ def take_snapshot(rings: Sequence[WatchedRing], client: ReconClient) -> ClusterS
             if (report := parse_auth_report(said)) is not None:
                 snapshot.server_auth[reply.host] = report
         _record_rings(client, alive, snapshot, rings)
+        for reply, said in _mappings(client.recon(alive, "layout")):
+            snapshot.layouts[reply.host] = parse_report(said.get("layout"))
     return snapshot
 
 

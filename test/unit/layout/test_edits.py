@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from swift.layout.edits import Edit, EditError, Selector, apply_edits, settle
+from swift.layout.edits import EditError, LayoutEdit, Selector, apply_edits, settle
 from swift.layout.plan import Usage, make_plan
 from test.support.layouts import make_builder, placed
 
@@ -51,7 +51,7 @@ def test_other_texts_name_nothing(text):
 def test_a_device_is_added_to_all_rings_with_their_ports(builders):
     for dev in builders["account"].live_devs:
         dev["port"] = 6202
-    made = changed(builders, Edit("add", Selector.parse("r1z5-10.0.0.5/sdb"), weight=100.0))
+    made = changed(builders, LayoutEdit("add", Selector.parse("r1z5-10.0.0.5/sdb"), weight=100.0))
     for name, port in (("account", 6202), ("object", 6200)):
         new = made[name].live_devs[-1]
         assert (new["ip"], new["port"], new["zone"]) == ("10.0.0.5", port, 5)
@@ -60,23 +60,23 @@ def test_a_device_is_added_to_all_rings_with_their_ports(builders):
 
 
 def test_a_drained_device_stays_without_partitions_and_a_removed_one_goes(builders):
-    made = changed(builders, Edit("drain", Selector.parse("10.0.0.1/sdb"), ("object",)))
+    made = changed(builders, LayoutEdit("drain", Selector.parse("10.0.0.1/sdb"), ("object",)))
     assert made["object"].devs[0]["parts"] == 0
     assert made["account"].devs[0]["parts"]
-    made = changed(builders, Edit("remove", Selector.parse("10.0.0.1/sdb")))
+    made = changed(builders, LayoutEdit("remove", Selector.parse("10.0.0.1/sdb")))
     assert made["object"].devs[0] is None
 
 
 def test_a_new_device_takes_exactly_the_place_of_an_old_one(builders):
     old, new = Selector.parse("10.0.0.1/sdb"), Selector.parse("10.0.0.1/sdf")
-    made = changed(builders, Edit("replace", old, place=new))
+    made = changed(builders, LayoutEdit("replace", old, place=new))
     before, after = placed(builders["object"]), placed(made["object"])
     renamed = [{label.replace("10.0.0.1/sdb", "10.0.0.1/sdf") for label in labels} for labels in before]
     assert after == renamed
 
 
 def test_a_policy_gets_a_ring_with_the_devices_of_another(builders):
-    edit = Edit("policy", Selector(), ("object-1",), replicas=2.0, model="object")
+    edit = LayoutEdit("policy", Selector(), ("object-1",), replicas=2.0, model="object")
     made = changed(builders, edit)
     assert made["object-1"].replicas == 2
     assert len(made["object-1"].live_devs) == len(DEVICES)
@@ -87,10 +87,10 @@ def test_a_policy_gets_a_ring_with_the_devices_of_another(builders):
 @pytest.mark.parametrize(
     "edit",
     [
-        Edit("drain", Selector(ip="10.9.9.9")),
-        Edit("weight", Selector(ip="10.0.0.1"), ("object-7",), weight=1.0),
-        Edit("add", Selector(ip="10.0.0.5"), weight=1.0),
-        Edit("policy", Selector(), ("object-1",), model="object-9"),
+        LayoutEdit("drain", Selector(ip="10.9.9.9")),
+        LayoutEdit("weight", Selector(ip="10.0.0.1"), ("object-7",), weight=1.0),
+        LayoutEdit("add", Selector(ip="10.0.0.5"), weight=1.0),
+        LayoutEdit("policy", Selector(), ("object-1",), model="object-9"),
     ],
 )
 def test_edits_that_name_nothing_are_refused(builders, edit):
@@ -99,8 +99,8 @@ def test_edits_that_name_nothing_are_refused(builders, edit):
 
 
 def test_an_edit_is_kept_as_json():
-    edit = Edit("zone", Selector(ip="10.0.0.1"), ("object",), place=Selector(1, 5))
-    assert Edit.from_json(json.loads(json.dumps(edit.as_json()))) == edit
+    edit = LayoutEdit("zone", Selector(ip="10.0.0.1"), ("object",), place=Selector(1, 5))
+    assert LayoutEdit.from_json(json.loads(json.dumps(edit.as_json()))) == edit
     assert str(edit) == "zone 10.0.0.1 to r1z5 in object"
 
 
@@ -113,7 +113,7 @@ def usage(used):
 
 
 def test_a_plan_counts_what_moves(builders):
-    made = changed(builders, Edit("drain", Selector.parse("10.0.0.1/sdb"), ("object",)))
+    made = changed(builders, LayoutEdit("drain", Selector.parse("10.0.0.1/sdb"), ("object",)))
     plan = make_plan(builders, made, usage(240e9))
     (ring,) = plan.rings
     held = builders["object"].devs[0]["parts"]
@@ -125,7 +125,7 @@ def test_a_plan_counts_what_moves(builders):
 
 
 def test_a_plan_says_what_speaks_against_it(builders):
-    zones = [Edit("drain", Selector(zone=zone), ("object",)) for zone in (3, 4)]
+    zones = [LayoutEdit("drain", Selector(zone=zone), ("object",)) for zone in (3, 4)]
     plan = make_plan(builders, changed(builders, *zones), Usage())
     texts = "\n".join(plan.objections)
     assert "two copies in one zone" in texts and "zone 4 of region 1 would have no copy left" in texts
@@ -133,7 +133,7 @@ def test_a_plan_says_what_speaks_against_it(builders):
 
 def test_a_plan_does_not_fill_devices(builders):
     full = usage(850e9)
-    made = changed(builders, Edit("drain", Selector.parse("10.0.0.1/sdb"), ("object",)))
+    made = changed(builders, LayoutEdit("drain", Selector.parse("10.0.0.1/sdb"), ("object",)))
     objections = make_plan(builders, made, full).objections
     assert objections and all("GB of 1,000.0 GB" in text for text in objections)
     assert not make_plan(builders, builders, full).rings

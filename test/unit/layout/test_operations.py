@@ -5,7 +5,7 @@ import pytest
 from swift.gateway.documents import Conflict
 from swift.layout.controller import PACE_MIN, Controller, Pace
 from swift.layout.dead import DrainPolicy
-from swift.layout.edits import Edit, EditError, Selector
+from swift.layout.edits import EditError, LayoutEdit, Selector
 from swift.layout.observation import Observation, RingProgress
 from swift.layout.operations import LayoutOperations, Objections
 from swift.layout.plan import Usage
@@ -33,6 +33,7 @@ class World:
         self.in_order = True
         self.latency_s = 0.0
         self.usage = Usage()
+        self.relinked = {}
         lease = LeaseKeeper(self.store, "one", 60.0, self.clock.monotonic)
         self.controller = Controller(self.store, self, self, lease, pace=pace, drain=drain or DrainPolicy())
         self.tick()
@@ -50,7 +51,7 @@ class World:
         return self.controller.tick().text
 
     def drain(self, label=FIRST, **options):
-        self.operations.stage(Edit("drain", Selector.parse(label)))
+        self.operations.stage(LayoutEdit("drain", Selector.parse(label)))
         return self.operations.apply(self.usage, **options)
 
     # the publisher and the observer
@@ -65,7 +66,9 @@ class World:
         digest = self.controller._digest("object", self.state.rings["object"])
         elsewhere = self.in_order or bool(self.away)
         progress = RingProgress(digest, self.in_order and not self.away, elsewhere, left=3)
-        return Observation(self.clock.now_s, {"object": progress}, self.away, self.usage, self.latency_s)
+        return Observation(
+            self.clock.now_s, {"object": progress}, self.away, self.usage, self.relinked, self.latency_s
+        )
 
 
 def test_a_change_is_carried_out_and_ends():
@@ -118,8 +121,8 @@ def test_a_revert_in_the_middle_brings_all_partitions_back():
 
 def test_a_change_that_is_objected_to_needs_force():
     world = World()
-    world.operations.stage(Edit("drain", Selector(zone=4)))
-    world.operations.stage(Edit("drain", Selector(zone=3)))
+    world.operations.stage(LayoutEdit("drain", Selector(zone=4)))
+    world.operations.stage(LayoutEdit("drain", Selector(zone=3)))
     with pytest.raises(Objections, match="two copies in one zone"):
         world.operations.apply(Usage())
     assert not world.state.changes and len(world.state.staged) == 2
@@ -135,7 +138,7 @@ def test_bad_changes_are_refused_and_leave_the_layout():
     with pytest.raises(EditError, match="nothing was changed"):
         world.operations.revert()
     with pytest.raises(EditError, match="no device is selected"):
-        world.operations.stage(Edit("drain", Selector(ip="10.9.9.9")))
+        world.operations.stage(LayoutEdit("drain", Selector(ip="10.9.9.9")))
     with pytest.raises(EditError, match="already"):
         world.operations.create({"object": world.builder})
     assert world.state == before
@@ -165,6 +168,36 @@ def test_a_device_that_fills_gets_nothing_more():
     world.usage = Usage({f"10.0.0.{zone}/sd{letter}": (95.0, 100.0) for zone in "1234" for letter in "bc"})
     assert world.tick() == "the devices that are to get copies are too full"
     assert world.version() == 1
+
+
+def test_a_part_power_is_increased_when_all_devices_have_linked():
+    world = World()
+    labels = frozenset(f"10.0.0.{zone}/sd{letter}" for zone in "1234" for letter in "bc")
+    world.operations.increase_part_power("object")
+    with pytest.raises(EditError, match="another change is under way"):
+        world.operations.increase_part_power("object")
+    assert "will be split" in world.tick()
+    assert world.builder.next_part_power == 7
+    world.relinked = {"object": labels - {FIRST}}
+    assert world.tick() == f"ring object: run swift-object-relinker relink for {FIRST}"
+    with pytest.raises(EditError, match="part power is being increased"):
+        world.drain()
+    world.relinked = {"object": labels}
+    assert "partitions are split" in world.tick()
+    assert (world.builder.part_power, world.builder.parts) == (7, 128)
+    world.relinked = {}
+    assert "run swift-object-relinker cleanup for" in world.tick()
+    world.relinked = {"object": labels}
+    assert "complete" in world.tick()
+    assert world.builder.next_part_power is None
+    assert "complete" in world.tick() and not world.state.is_moving
+    with pytest.raises(EditError, match="cannot be reverted"):
+        world.operations.revert()
+
+
+def test_a_part_power_of_accounts_is_not_increased():
+    with pytest.raises(EditError, match="no ring of objects"):
+        World().operations.increase_part_power("account")
 
 
 # --- devices that are away ------------------------------------------------------------------------------
@@ -252,5 +285,5 @@ def test_a_damaged_document_is_no_layout(document):
 def test_a_state_is_kept_whole():
     world = World()
     world.drain()
-    world.operations.stage(Edit("zone", Selector.parse(FIRST), place=Selector(1, 7)))
+    world.operations.stage(LayoutEdit("zone", Selector.parse(FIRST), place=Selector(1, 7)))
     assert LayoutState.from_document(world.state.to_document()) == world.state

@@ -20,12 +20,16 @@ from swift.ring.layoutfiles import (
     LayoutFolder,
     check_follows,
     create_keys,
+    drop_former_keys,
     install,
+    prepare_next_key,
     publish,
     read_private_key,
+    use_next_key,
 )
 from swift.ring.manifest import FileEntry, Manifest, parse_private_key, sign
 from swift.ring.ringfile import encode
+from test.support.layoutnodes import Crash, FailingDisk
 
 NAMES = ("account", "container", "object", "object-1")
 CLOCK = ManualClock(1.7e9)
@@ -121,6 +125,29 @@ def test_a_private_key_that_others_can_read_is_refused(tmp_path):
         read_private_key(str(tmp_path))
 
 
+def test_keys_are_rotated_without_a_node_that_cannot_verify(cluster, builders):
+    folder, root = cluster.node(), cluster.controller
+    files = files_of(builders)
+    install(str(folder), cluster.publish(files), files)
+    prepare_next_key(str(root))
+    with pytest.raises(LayoutError, match="has layout.key.next already"):
+        prepare_next_key(str(root))
+    shutil.copy(root / "layout.pub", folder)
+    install(str(folder), cluster.publish(files), files)
+    use_next_key(str(root))
+    # Nodes would not know the signature of the manifest of now.
+    with pytest.raises(LayoutError, match="not in layout.pub"):
+        drop_former_keys(str(root))
+    former, cluster.key = cluster.key, read_private_key(str(root))
+    assert cluster.key != former
+    install(str(folder), cluster.publish(files), files)
+    assert len(drop_former_keys(str(root)).keys) == 1
+    shutil.copy(root / "layout.pub", folder)
+    assert LayoutFolder(str(folder)).installed().manifest.version == 3
+    with pytest.raises(LayoutError, match="is not in"):
+        publish(str(root), former, files)
+
+
 def test_a_folder_without_public_keys_has_no_layout(cluster, builders, tmp_path):
     data = cluster.publish(files_of(builders))
     folder = cluster.node()
@@ -206,6 +233,20 @@ def test_owners_and_permissions_stay(cluster, builders):
     status = os.stat(folder / "object.ring.gz")
     assert (stat.S_IMODE(status.st_mode), status.st_uid) == (0o640, owner)
     assert stat.S_IMODE(os.stat(folder / "account.ring.gz").st_mode) == 0o644
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_what_root_makes_belongs_to_the_user_that_replaces_it(cluster, builders):
+    files = files_of(builders)
+    folder = cluster.node()
+    (folder / "object.ring.gz").write_bytes(files["object.ring.gz"])
+    os.chown(folder / "object.ring.gz", 12, 34)
+    install(str(folder), cluster.publish(files), files)
+    (folder / "layout.pub").unlink()
+    create_keys(str(folder))
+    owners = {path.name: path.stat().st_uid for path in folder.iterdir()}
+    assert owners.pop("layout.pub") == owners.pop("layout.key") == 12
+    assert set(owners.values()) == {12}
 
 
 # --- what is refused --------------------------------------------------------------------------------
@@ -458,37 +499,6 @@ def test_a_manifest_of_a_key_that_is_gone_is_no_manifest(cluster, two):
 
 
 # --- faults -----------------------------------------------------------------------------------------
-
-
-class Crash(BaseException):
-    """The process ended."""
-
-
-class FailingDisk(Disk):
-    """Ends the process before the change number ``at``, or fails there with an error number."""
-
-    def __init__(self, at=10**9, code=None):
-        self.at, self.code, self.count, self.changes = at, code, 0, []
-
-    def _step(self, name):
-        self.count += 1
-        self.changes.append(name)
-        if self.code is None and self.count > self.at:
-            raise Crash
-        if self.code is not None and self.count == self.at + 1:
-            raise OSError(self.code, os.strerror(self.code))
-
-
-def _failing(name):
-    def call(self, *args, **options):
-        self._step(name)
-        return getattr(Disk(), name)(*args, **options)
-
-    return call
-
-
-for _name in ("open", "write", "fsync", "rename", "unlink", "mkdir", "fchmod"):
-    setattr(FailingDisk, _name, _failing(_name))
 
 
 def changes_of(two, tmp_path):

@@ -8,6 +8,7 @@ import pytest
 
 from swift.base.errors import ConfigError
 from swift.operations.deploy.deployment import Deployment, drift
+from swift.ring.layoutfiles import create_keys
 from test.support.deploy import INVENTORY, MemoryHosts, inventory_of
 
 
@@ -368,3 +369,50 @@ def test_a_cluster_without_a_secret_has_nothing_to_rotate(site):
         site.deployment().rotate_secret(site.reported.append)
     with pytest.raises(ConfigError, match="server_auth"):
         site.deployment(REQUIRED).rotate_secret(site.reported.append)
+
+
+# --- clusters with a layout ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def with_layout(site, tmp_path):
+    """A deployed cluster whose hosts take their rings from a layout."""
+    site.apply()
+    create_keys(str(tmp_path / "cluster.state"))
+    plan, errors = site.apply()
+    assert errors == []
+    assert "host two: create /etc/swift/layout.pub" in list(plan.lines())
+    return site
+
+
+def test_rings_of_a_layout_are_left_to_the_hosts(with_layout, tmp_path):
+    site, path = with_layout, "/etc/swift/object.ring.gz"
+    files = site.hosts.files["two"]
+    assert b"cluster " in files["/etc/swift/layout.pub"].content
+    files[path] = replace(files[path], content=b"a ring of the layout")
+    assert site.drift() == []
+    # A disk more in the inventory changes no ring.
+    plan, _errors = site.apply(INVENTORY.replace('"sdc"', '"sdz"'))
+    assert not plan.rings
+    assert files[path].content == b"a ring of the layout"
+
+
+def test_storage_services_of_a_layout_stop_only_when_told(with_layout):
+    site = with_layout
+    disks = '[{ device = "sdb", weight = 100 }]'
+    fourth = (
+        f'[[host]]\nname = "four"\naddress = "10.0.0.4"\nzone = 4\nroles = ["storage"]\ndisks = {disks}\n'
+    )
+    site.apply(INVENTORY + fourth)
+    former = INVENTORY + fourth.replace('["storage"]', "[]").replace(disks, "[]")
+    (error,) = site.deployment(former).prepare().plan.errors()
+    assert "drain its devices with swift-layout" in error
+    plan = site.deployment(former).prepare(remove=True).plan
+    assert not plan.errors()
+    assert any("object" in unit for unit in plan.hosts[3].disable)
+
+
+def test_damaged_public_keys_of_a_layout_stop_the_plan(with_layout, tmp_path):
+    (tmp_path / "cluster.state/layout.pub").write_text("damaged")
+    with pytest.raises(ConfigError, match="layout.pub"):
+        with_layout.deployment().prepare()

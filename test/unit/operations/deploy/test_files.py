@@ -5,6 +5,7 @@ from configparser import ConfigParser
 import pytest
 
 from swift.identity.clusterkeys import read_key_file
+from swift.layout.fetching import parse_servers
 from swift.middleware.tempauth.users import parse_users
 from swift.operations.deploy.files import files_of, units_of
 from swift.operations.deploy.inventory import InventoryError
@@ -33,7 +34,7 @@ def section(text, name):
 
 
 def test_a_host_has_the_files_of_its_roles(tmp_path):
-    common = {"swift.conf", "memcache.conf"}
+    common = {"swift.conf", "memcache.conf", "layout-agent.conf"}
     storage = {
         "internal-client.conf",
         *(f"{kind}-server.conf" for kind in ("account", "container", "object")),
@@ -205,3 +206,13 @@ def test_the_console_is_there_if_it_is_wanted(tmp_path):
 def test_what_contradicts_users_in_the_cluster_is_refused(tmp_path, more):
     with pytest.raises(InventoryError, match="swiftauth"):
         inventory_of(tmp_path, SWIFTAUTH.replace('auth = "swiftauth"', f'auth = "swiftauth"\n{more}'))
+
+
+def test_every_host_has_a_layout_agent_with_seeds(tmp_path):
+    inventory = inventory_of(tmp_path, SEPARATE)
+    for host in inventory.hosts:
+        assert "swift-layout-agent" in units_of(inventory, host)
+    seeds = section(rendered(tmp_path)["layout-agent.conf"], "layout-agent")["seeds"].split(", ")
+    assert len(parse_servers(seeds)) == len(seeds) > 0
+    # All daemons of a storage host run in one process.
+    assert "swift-layout-agent" not in units_of(inventory_of(tmp_path), inventory.hosts[1])

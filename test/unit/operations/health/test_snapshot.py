@@ -28,6 +28,7 @@ GOOD = {
     "deviceerrors/object": {"device_errors": {"sda": {"errors": 4, "last": NOW_S, "error": "EIO"}}},
     "serverauth/object": {"mode": "require", "key_ids": ["1"]},
     "native": {"native_disk": True},
+    "layout": {"layout": {"version": 3, "id": "a", "issued": NOW_S, "last_check": NOW_S, "error": ""}},
     "compactor/object": {
         "object_packed_devices": {"sda": {"volumes": 1, "live_bytes": 2, "dead_bytes": 3, "index_bytes": 4}}
     },
@@ -58,6 +59,8 @@ NONSENSE = [
     {"mode": 7},
     {"mode": "require", "key_ids": 7, "refused": 7},
     {"mode": "x" * 999, "key_ids": [None, {}], "refused": {"count": 1e999, "last": 10**400, "address": []}},
+    {"layout": {"version": "x", "issued": 1e999, "last_check": None, "changed": {"a": 1}, "error": 5}},
+    {"layout": {"version": 7, "changed": [None, 1], "id": []}},
     {"object_packed_devices": 7},
     {"object_packed_devices": {"sda": None, "sdb": {"dead_bytes": "x", "live_bytes": 1e999}}},
     {"device_errors": {"sda": None, "sdb": {"errors": "x", "last": 1}, "sdc": {"errors": 1, "last": 1e999}}},

@@ -1,0 +1,91 @@
+"""The layouts that nodes run, by the recon pages of their layout agents: which lag, and why. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from swift.operations.recon.client import Host
+
+#: Agents have so many seconds to come to a new version.
+LAG_S = 180.0
+#: A node that is so many versions behind lags in any case: the newest may always be a young one.
+LAG_VERSIONS = 3
+#: An agent whose last pass is older does not run.
+SILENT_S = 600.0
+
+
+@dataclass(frozen=True)
+class LayoutReport:
+    """The page of a node; version 0 is that of a node without a layout."""
+
+    version: int
+    id: str
+    issued_s: float
+    checked_s: float
+    error: str
+    changed: tuple[str, ...]
+
+
+#: Host → its report, None for a host that has no layout agent.
+LayoutReports = Mapping[Host, LayoutReport | None]
+
+
+def parse_report(said: object) -> LayoutReport | None:
+    """Return the report of a recon page; None if no agent wrote one."""
+    if not isinstance(said, dict):
+        return None
+    numbers = [said.get(name) for name in ("version", "issued", "last_check")]
+    version, issued_s, checked_s = (
+        value if isinstance(value, int | float) and abs(value) < 1e18 else 0 for value in numbers
+    )
+    changed = said.get("changed")
+    names = tuple(str(name)[:32] for name in changed[:64]) if isinstance(changed, list) else ()
+    return LayoutReport(
+        int(version), str(said.get("id"))[:16], issued_s, checked_s, str(said.get("error") or "")[:300], names
+    )
+
+
+def layout_problems(reports: LayoutReports, now_s: float) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong and what heals it."""
+    known = {host: report for host, report in reports.items() if report is not None and report.version}
+    if not known:
+        return
+    newest = max(known.values(), key=lambda report: (report.version, report.issued_s, report.id))
+    silent = [
+        host
+        for host, report in reports.items()
+        if report is None or now_s - report.checked_s > SILENT_S or not report.version
+    ]
+    yield from _some(silent, "without a layout agent at work", "start it: swift-init layout-agent start")
+    is_due = now_s - newest.issued_s > LAG_S
+    late = [
+        host
+        for host, report in known.items()
+        if report.id != newest.id
+        and (is_due or newest.version - report.version >= LAG_VERSIONS)
+        and host not in silent
+        and not report.error
+    ]
+    yield from _some(
+        late,
+        f"without version {newest.version} of the layout",
+        "their layout agents take it from other nodes within a minute; the log says why not",
+    )
+    for error in sorted({report.error for report in known.values() if report.error}):
+        hosts = [host for host, report in known.items() if report.error == error and host not in silent]
+        yield from _some(hosts, f"whose layout agent reports: {error}", "mend it there; it is tried again")
+    changed = sorted({name for report in known.values() for name in report.changed})
+    yield from _some(
+        [host for host, report in known.items() if report.changed],
+        f"with layout files that were changed by hand ({', '.join(changed)})",
+        "the next version of the layout replaces them; one that is removed there is restored at once",
+    )
+
+
+def _some(hosts: list[Host], what: str, remedy: str) -> Iterator[tuple[str, str]]:
+    """Yield a sentence about nodes, each once however many servers it has."""
+    names = sorted({host.ip for host in hosts})
+    if names:
+        shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+        yield f"{len(names)} node{'s' if len(names) > 1 else ''} {what}: {shown}", remedy

@@ -1,0 +1,75 @@
+"""Nodes that lag, have no layout agent, report errors or changed files are named once, with a remedy."""
+
+from dataclasses import replace
+
+from swift.operations.health.layout import LAG_S, LayoutReport, layout_problems, parse_report
+from swift.operations.recon.client import Host
+
+NOW_S = 1_700_000_000.0
+WELL = LayoutReport(7, "a" * 16, NOW_S - 1000, NOW_S - 10, "", ())
+HOSTS = [Host(f"10.0.0.{number}", 6200) for number in (1, 2, 3)]
+
+
+def problems(*reports, now_s=NOW_S):
+    return list(layout_problems(dict(zip(HOSTS, reports, strict=False)), now_s))
+
+
+def test_a_cluster_without_a_layout_has_no_problem():
+    assert problems(None, None) == []
+    assert problems(None, LayoutReport(0, "", 0, 0, "", ())) == []
+
+
+def test_nodes_with_the_newest_layout_have_no_problem():
+    assert problems(WELL, WELL, WELL) == []
+
+
+def test_a_node_that_lags_is_named_after_some_time():
+    late = replace(WELL, version=6, id="b")
+    ((text, remedy),) = problems(WELL, late, WELL)
+    assert text == "1 node without version 7 of the layout: 10.0.0.2"
+    assert "within a minute" in remedy
+    assert problems(WELL, late, now_s=WELL.issued_s + LAG_S) == []
+    assert len(problems(WELL, replace(late, version=4), now_s=WELL.issued_s + LAG_S)) == 1
+
+
+def test_nodes_with_two_layouts_of_one_version_are_named():
+    assert "10.0.0.2" in problems(WELL, replace(WELL, id="0"))[0][0]
+
+
+def test_nodes_without_an_agent_are_named():
+    gone = replace(WELL, checked_s=NOW_S - 3600, version=6, id="b")
+    ((text, remedy),) = problems(WELL, None, gone)
+    assert text == "2 nodes without a layout agent at work: 10.0.0.2, 10.0.0.3"
+    assert "swift-init layout-agent start" in remedy
+    assert problems(WELL, LayoutReport(0, "", 0, NOW_S, "", ()))[0][0].startswith("1 node without a layout")
+
+
+def test_errors_and_changed_files_are_told():
+    failing = replace(WELL, error="no storage server responds", version=5, id="c")
+    changed = replace(WELL, changed=("object.ring.gz",))
+    texts = [text for text, _remedy in problems(WELL, failing, changed)]
+    assert texts == [
+        "1 node whose layout agent reports: no storage server responds: 10.0.0.2",
+        "1 node with layout files that were changed by hand (object.ring.gz): 10.0.0.3",
+    ]
+
+
+def test_servers_of_one_node_count_once():
+    reports = {Host("10.0.0.1", port): None for port in (6200, 6201, 6202)}
+    ((text, _remedy),) = layout_problems({**reports, HOSTS[1]: WELL}, NOW_S)
+    assert text == "1 node without a layout agent at work: 10.0.0.1"
+
+
+def test_pages_are_parsed():
+    page = {
+        "version": 7,
+        "id": "a" * 16,
+        "issued": WELL.issued_s,
+        "last_check": WELL.checked_s,
+        "error": "",
+        "changed": [],
+        "since": 1.0,
+    }
+    assert parse_report(page) == WELL
+    assert parse_report(None) is None
+    assert parse_report({}) == LayoutReport(0, "None", 0, 0, "", ())
