@@ -21,8 +21,9 @@ from swift.base.extras import install_command
 from swift.base.truth import is_true
 from swift.cluster.health import NodeHealth
 from swift.cluster.localreads import LocalEndpoint, LocalReads
+from swift.cluster.serverauth import SecretError, ServerSecrets, Signer
 from swift.cluster.transport import Transport
-from swift.config.cluster import ClusterConfig, read_cluster_config
+from swift.config.cluster import SERVERS_SECTION, ClusterConfig, read_cluster_config
 from swift.config.common import (
     AccessLineSettings,
     LogSettings,
@@ -45,6 +46,7 @@ from swift.runtime.deviceidentity import FINGERPRINT_FILE, DeviceIdentity
 from swift.runtime.diskcalls import DiskThreadPools
 from swift.runtime.layoutpages import LayoutPages
 from swift.runtime.pipeline import load_app, read_pipeline
+from swift.runtime.serverguard import AuthCounts, OwnHosts, ServerGuard, SharedNonces
 from swift.runtime.wsgi import handle_of_app
 from swift.telemetry.accesslog import AccessLog
 from swift.telemetry.console import STDERR, has_timestamps
@@ -68,6 +70,8 @@ CONSOLE_KEY = "log_to_console"
 PROCESS_KEY = "swift.process"
 
 SWIFT_DIR = "/etc/swift"
+#: Directory in memory of the nonces that the servers of a machine share.
+NONCES_DIRECTORY = "/dev/shm"
 #: Threads per device of a daemon: enough that a slow directory does not hold up deliveries.
 DAEMON_DISK_THREADS = 2
 
@@ -82,6 +86,8 @@ class Process:
     at_exit: list[Callable[[], None]] = field(default_factory=list)
     #: The parsed swift.conf of each directory; each is read once.
     clusters: dict[str, Cluster] = field(default_factory=dict)
+    #: The secrets of the servers of each directory.
+    server_secrets: dict[str, ServerSecrets] = field(default_factory=dict)
     #: Why a running server is better than this one, e.g. a ring that cannot be read: no reload then.
     problems: list[str] = field(default_factory=list)
     #: Traces; None where they are not configured.
@@ -164,6 +170,13 @@ class Services:
         """Return the parsed swift.conf; raises ``ConfigError``."""
         return cluster_of(self._shared(self.conf))
 
+    def server_auth(self) -> dict[str, object]:
+        """Return the mode of the authentication of servers, and the ids of the secrets in use."""
+        ids = [
+            key_id for secrets in self._process.server_secrets.values() for key_id in secrets.current().by_id
+        ]
+        return {"mode": self.cluster.config.server_auth.mode, "key_ids": ids}
+
     def telemetry(self, name: str = "", conf: Conf | None = None) -> Telemetry:
         """Return log, statsd and metrics, by the filter's name and section unless others are given."""
         chosen = self.conf if conf is None else conf
@@ -226,17 +239,74 @@ def start_tracing(process: Process, conf: Conf, telemetry: Telemetry, *, section
 
 def transport_of(conf: Conf, telemetry: Telemetry) -> Transport:
     """Return the connections to nodes of a server, with spans if its process has traces."""
-    return traced(conf, connections_to_nodes(telemetry))
+    return traced(conf, connections_to_nodes(conf, telemetry))
 
 
 def connections_to_nodes(
-    telemetry: Telemetry, is_only_server: Callable[[str, int], bool] = lambda _ip, _port: False
+    conf: Conf, telemetry: Telemetry, is_only_server: Callable[[str, int], bool] = lambda _ip, _port: False
 ) -> Transport:
-    """Return connections to nodes; see ``ConnectionPool`` for ``is_only_server``."""
+    """Return connections to nodes, whose requests are signed; raises ``ConfigError``.
+
+    See ``ConnectionPool`` for ``is_only_server``.
+    """
     from swift.cluster.exchange import HttpTransport
     from swift.cluster.pool import ConnectionPool
 
-    return HttpTransport(ConnectionPool(telemetry.metrics, is_only_server=is_only_server))
+    pool = ConnectionPool(telemetry.metrics, is_only_server=is_only_server)
+    return HttpTransport(pool, Signer(server_secrets_of(conf, telemetry)))
+
+
+def server_secrets_of(conf: Conf, telemetry: Telemetry) -> ServerSecrets:
+    """Return the secrets that sign requests between servers, one object for all parts of a process.
+
+    Without the file there are none. Raises ``ConfigError`` if a file cannot be used, or if swift.conf demands
+    signatures and it is missing.
+    """
+    config = cluster_of(conf).config
+    known = process_of(conf).server_secrets
+    secrets = known.get(config.secret_path)
+    if secrets is None:
+        secrets = ServerSecrets(config.secret_path, report=telemetry.log.error)
+        if config.server_auth.mode != "off" or os.path.lexists(config.secret_path):
+            try:
+                secrets.load()
+            except SecretError as error:
+                raise ConfigError(f"[{SERVERS_SECTION}] mode = {config.server_auth.mode}: {error}")
+        known[config.secret_path] = secrets
+    return secrets
+
+
+def _guard_of(
+    conf: Conf, telemetry: Telemetry, storage: StorageSettings, server_type: str
+) -> ServerGuard | None:
+    """Return the rule for requests without a signature; None where swift.conf does not demand any."""
+    settings = cluster_of(conf).config.server_auth
+    if settings.mode == "off":
+        return None
+    server, ports = ServerSettings.parse(conf), PortSettings.parse(conf)
+    counts = AuthCounts(
+        ReconFile(storage.recon_cache_path, server_type, telemetry.log), later=green.spawn_after
+    )
+    process_of(conf).at_exit.append(counts.flush)
+    return ServerGuard(
+        server_type,
+        settings,
+        server_secrets_of(conf, telemetry),
+        SharedNonces(NONCES_DIRECTORY, settings.window, telemetry.log.error),
+        # All ports of one server share its nonces.
+        OwnHosts(
+            partial(_server_addresses, server.bind_ip, storage.ring_ip),
+            0 if ports.servers_per_port else server.bind_port,
+        ),
+        telemetry,
+        counts,
+    )
+
+
+def _server_addresses(bind_ip: str, ring_ip: str) -> frozenset[str]:
+    """Return the addresses by which requests reach a server."""
+    found = own_addresses(bind_ip)
+    return found | own_addresses(ring_ip) if ring_ip else found
 
 
 def traced(conf: Conf, transport: Transport) -> Transport:
@@ -327,6 +397,7 @@ def backend_context(
         partitions=RingPartitions(conf.get("swift_dir", SWIFT_DIR)),
         layout=LayoutPages(conf.get("swift_dir", SWIFT_DIR)),
         dates=DateLimit(storage.timestamp_ahead_max, storage.timestamp_ahead_exempt),
+        guard=_guard_of(conf, telemetry, storage, server_type),
     )
     return context, settings
 
@@ -342,9 +413,6 @@ def daemon_context(conf: Conf, *, name: str) -> BackendContext:
 
     ``name`` is the daemon's, e.g. ``object-updater``. Raises ``ConfigError``.
     """
-    from swift.cluster.exchange import HttpTransport
-    from swift.cluster.pool import ConnectionPool
-
     telemetry = telemetry_of(conf, name=name)
     cluster = cluster_of(conf)
     storage = StorageSettings.parse(conf)
@@ -356,7 +424,7 @@ def daemon_context(conf: Conf, *, name: str) -> BackendContext:
         limits=cluster.config.limits,
         policies=cluster.policies,
         telemetry=telemetry,
-        transport=HttpTransport(ConnectionPool(telemetry.metrics)),
+        transport=connections_to_nodes(conf, telemetry),
         pools=DiskThreadPools(DAEMON_DISK_THREADS),
         ring_ip=storage.ring_ip or server.bind_ip,
         ring_port=server.bind_port,

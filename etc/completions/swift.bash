@@ -43,7 +43,7 @@ _swift_words() { # command [subcommand [option]]
         swift-container-updater::-) echo '-h --help --version -v --verbose -o --once -t --test-config -d --devices -p --partitions' ;;
         swift-daemons::-) echo '-h --help --version -v --verbose -t --test-config --swift-dir --except' ;;
         swift-deploy::-) echo '-h --help --version' ;;
-        swift-deploy:) echo 'init adopt plan apply check' ;;
+        swift-deploy:) echo 'init adopt plan apply check rotate-secret' ;;
         swift-deploy:init:-) echo '-h --help --version' ;;
         swift-deploy:adopt:-) echo '-h --help --version --swift-dir --proxy' ;;
         swift-deploy:plan:-) echo '-h --help --version --host --format --remove' ;;
@@ -52,6 +52,7 @@ _swift_words() { # command [subcommand [option]]
         swift-deploy:apply:--format) echo 'text json' ;;
         swift-deploy:check:-) echo '-h --help --version --host --format' ;;
         swift-deploy:check:--format) echo 'text json' ;;
+        swift-deploy:rotate-secret:-) echo '-h --help --version --yes' ;;
         swift-dispersion-populate::-) echo '-h --help --version --container-only --object-only --insecure -P --policy-name --container-suffix-start --object-suffix-start --no-overlap' ;;
         swift-dispersion-report::-) echo '-h --help --version --container-only --object-only --insecure -P --policy-name -j --dump-json -d --debug -p --partitions --format' ;;
         swift-dispersion-report::--format) echo 'text json' ;;

@@ -14,7 +14,9 @@ from swift.aio.metadatalimits import fitting_limits, measure_attribute_room
 from swift.aio.plan import IMAGES, PLAN_FILE, ClusterPlan, daemon_options, parse_ec
 from swift.aio.xfs import check_xfs, make_image, mount_image, unmount_image
 from swift.base.errors import ConfigError
+from swift.cluster.serverauth import make_secret
 from swift.config import declared
+from swift.config.cluster import SERVERS_SECTION, ServerAuthSettings
 from swift.ec.codec import DEFAULT_EC_TYPE, Codec, CodecError, available_types
 from swift.identity.clusterkeys import create_key_file
 from swift.platform.disk import Disk
@@ -122,7 +124,10 @@ def make_cluster(plan: ClusterPlan) -> None:
 def _write_configs(plan: ClusterPlan) -> None:
     swift_conf = f"[swift-hash]\nswift_hash_path_suffix = {plan.hash_suffix}\n"
     policy = "\n[storage-policy:0]\nname = gold\ndefault = yes\n" + _engine(plan, "replication")
-    text = swift_conf + policy + _ec_policy(plan) + _constraints(plan)
+    servers = f"\n[{SERVERS_SECTION}]\nmode = require\n"
+    text = swift_conf + policy + _ec_policy(plan) + servers + _constraints(plan)
+    # Those of an older cluster keep their swift.conf, which demands no signatures.
+    _write(plan.etc / ServerAuthSettings.secret_file, f"1 {make_secret()}\n", mode=0o600)
     _write(plan.etc / "swift.conf", text, mode=0o600)
     _write(plan.etc / "proxy-server.conf", _proxy_conf(plan), mode=0o600)
     _write(plan.etc / "internal-client.conf", _internal_client_conf(plan), mode=0o600)

@@ -29,7 +29,10 @@ from typing import BinaryIO, Protocol
 from swift.aio.plan import ClusterPlan, PlannedProcess, plan_listeners
 from swift.aio.ports import port_is_free, taken_ports_message
 from swift.base.errors import ConfigError, SwiftError
+from swift.cluster.serverauth import ServerSecrets, Signer
+from swift.config.cluster import ServerAuthSettings
 from swift.http import fields
+from swift.ring.device import address
 from swift.runtime.workers import die_with_parent
 
 START_TIMEOUT_S = 60.0
@@ -269,17 +272,25 @@ class Supervisor:
     def _check_devices(self) -> None:
         """Raise ``ConfigError`` for a device that its object server cannot open."""
         policies = ("0", "1") if self._plan.ec else ("0",)
+        signer = Signer(ServerSecrets(str(self._plan.etc / ServerAuthSettings.secret_file)))
         for node in self._plan.node_numbers():
             name = f"object-{node}"
-            connection = http.client.HTTPConnection(
-                self._plan.storage_ip, self._plan.port("object", node), timeout=START_TIMEOUT_S
-            )
+            ip, port = self._plan.storage_ip, self._plan.port("object", node)
+            connection = http.client.HTTPConnection(ip, port, timeout=START_TIMEOUT_S)
             with contextlib.closing(connection):
                 for device, policy in product(self._plan.device_names(node), policies):
-                    headers = {fields.BACKEND_STORAGE_POLICY_INDEX: policy}
+                    headers = {
+                        "host": address(ip, port),
+                        "accept-encoding": "identity",
+                        fields.BACKEND_STORAGE_POLICY_INDEX: policy,
+                    }
+                    path = f"/{device}/0"
+                    if text := signer.text_of("REPLICATE", path, headers["host"], headers):
+                        line = signer.line(text).decode().strip()
+                        headers[fields.BACKEND_SERVER_AUTH] = line.partition(": ")[2]
                     try:
                         # Hashes of a partition: a device is opened for them.
-                        connection.request("REPLICATE", f"/{device}/0", headers=headers)
+                        connection.request("REPLICATE", path, headers=headers)
                         response = connection.getresponse()
                         response.read()
                     except (OSError, http.client.HTTPException) as error:

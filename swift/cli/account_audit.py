@@ -13,14 +13,12 @@ from functools import partial
 from swift import green
 from swift.base.entity import EntityPath
 from swift.cluster.direct import DirectClient, NodeTimeouts
-from swift.cluster.exchange import HttpTransport
-from swift.cluster.pool import ConnectionPool
 from swift.cluster.rings import Rings
-from swift.compose import cluster_of
+from swift.compose import cluster_of, connections_to_nodes
 from swift.config.commandline import CommandLine, reports_errors
 from swift.operations.auditing import Auditor
 from swift.runtime.service.services import SWIFT_DIR
-from swift.telemetry.metrics import Registry
+from swift.telemetry.telemetry import Telemetry
 
 TIMEOUTS = NodeTimeouts(5.0, 60.0)
 
@@ -61,11 +59,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     bad: dict[EntityPath, None] = {}
     is_text = args.format == "text"
-    cluster = cluster_of({"swift_dir": args.ring_dir})
+    conf = {"swift_dir": args.ring_dir}
+    cluster = cluster_of(conf)
     auditor = Auditor(
         cluster,
         Rings(args.ring_dir, cluster.policies),
-        DirectClient(HttpTransport(ConnectionPool(Registry())), "account-audit", TIMEOUTS),
+        DirectClient(connections_to_nodes(conf, Telemetry()), "account-audit", TIMEOUTS),
         deep=args.deep,
         say=lambda text: print(text, flush=True) if is_text else None,
         tell_bad=lambda path: bad.update({path: None}),

@@ -2,7 +2,7 @@
 
 ``init`` writes a sample inventory, ``adopt`` that of a cluster that was made by hand. ``plan`` shows what
 would change, ``apply`` changes it, and ``check`` reports what differs. The exit code is 0 for success, 1 for
-differences or failed hosts, 2 for other errors.
+differences or failed hosts, 2 for other errors. ``rotate-secret`` replaces the secret of the servers.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ examples:
   swift-deploy apply cluster.toml
   swift-deploy apply cluster.toml --drop object-server.conf/object-replicator/concurrency
   swift-deploy check cluster.toml --format json
+  swift-deploy rotate-secret cluster.toml
   swift-deploy adopt cluster.toml --swift-dir /etc/swift --proxy 10.0.0.1 --proxy 10.0.0.2
 """
 
@@ -43,7 +44,9 @@ def make_parser() -> CommandLine:
         "and units, over ssh. The exit status of check is 1 when something differs from the inventory.",
         epilog=_EXAMPLES,
     )
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="{init,adopt,plan,apply,check}")
+    verbs = parser.add_subparsers(
+        dest="verb", required=True, metavar="init|adopt|plan|apply|check|rotate-secret"
+    )
     init = verbs.add_parser("init", help="write a commented sample inventory")
     init.add_argument("inventory", nargs="?", default="cluster.toml", help="file to write (%(default)s)")
     existing = verbs.add_parser(
@@ -61,8 +64,12 @@ def make_parser() -> CommandLine:
     plan = verbs.add_parser("plan", help="show what apply would change; nothing is changed")
     apply = verbs.add_parser("apply", help="change rings, files and units to match the inventory")
     check = verbs.add_parser("check", help="report what differs from the inventory; nothing is changed")
-    for verb in (plan, apply, check):
+    rotate = verbs.add_parser(
+        "rotate-secret", help="replace the secret that signs requests between servers, without a stop"
+    )
+    for verb in (plan, apply, check, rotate):
         verb.add_argument("inventory", help="inventory of the cluster")
+    for verb in (plan, apply, check):
         verb.add_argument("--host", default="", metavar="NAME", help="only this host")
         verb.add_format()
     for verb in (plan, apply):
@@ -78,7 +85,8 @@ def make_parser() -> CommandLine:
         metavar="ITEM",
         help="remove this from files of hosts, as plan names it, with all below it; once for each",
     )
-    apply.add_argument("--yes", action="store_true", help="do not ask")
+    for verb in (apply, rotate):
+        verb.add_argument("--yes", action="store_true", help="do not ask")
     return parser
 
 
@@ -97,7 +105,7 @@ def main(argv: Sequence[str] | None = None, access: HostAccess | None = None) ->
     if args.verb == "check":
         return _check(deployment, args)
     with deployment.state.lock():
-        return _apply(deployment, args)
+        return _rotate(deployment, args) if args.verb == "rotate-secret" else _apply(deployment, args)
 
 
 def _init(path: str) -> int:
@@ -156,7 +164,7 @@ def _apply(deployment: Deployment, args: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return EXIT_ERROR
-    if not plan.is_empty and not args.yes and not _is_confirmed():
+    if not plan.is_empty and not args.yes and not _is_confirmed("Apply these changes?"):
         print(f"{NAME}: nothing is changed", file=sys.stderr)
         return EXIT_ERROR
     errors = [] if plan.is_empty else deployment.apply(prepared, lambda line: print(line, file=out))
@@ -167,13 +175,23 @@ def _apply(deployment: Deployment, args: argparse.Namespace) -> int:
     return EXIT_DIFFERENT if errors else EXIT_OK
 
 
-def _is_confirmed() -> bool:
+def _rotate(deployment: Deployment, args: argparse.Namespace) -> int:
+    if not args.yes and not _is_confirmed("Replace the secret of the servers?"):
+        print(f"{NAME}: nothing is changed", file=sys.stderr)
+        return EXIT_ERROR
+    errors = deployment.rotate_secret(print)
+    for error in errors:
+        print(f"{NAME}: {error}; run the command again once it is corrected", file=sys.stderr)
+    return EXIT_DIFFERENT if errors else EXIT_OK
+
+
+def _is_confirmed(question: str) -> bool:
     """Ask the operator; without a terminal the answer is no."""
     if not sys.stdin.isatty():
         print(f"{NAME}: there is no terminal to ask at: give --yes", file=sys.stderr)
         return False
     try:
-        return input("Apply these changes? [y/N] ").strip().lower() == "y"
+        return input(f"{question} [y/N] ").strip().lower() == "y"
     except EOFError:
         return False
 

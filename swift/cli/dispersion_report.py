@@ -19,10 +19,9 @@ from swift.base.entity import EntityPath
 from swift.base.hashing import PathHasher
 from swift.cli.dispersion_populate import DispersionClient
 from swift.cluster.direct import DirectClient
-from swift.cluster.exchange import HttpTransport
-from swift.cluster.pool import ConnectionPool
 from swift.cluster.rings import Rings
 from swift.cluster.transport import TransportError
+from swift.compose import connections_to_nodes
 from swift.config.commandline import CommandLine, reports_errors
 from swift.http import fields
 from swift.http.headers import HeaderMap
@@ -31,7 +30,7 @@ from swift.operations.dispersion import DispersionSettings
 from swift.policy.policy import Policy
 from swift.ring.device import Node, address
 from swift.ring.ring import Ring
-from swift.telemetry.metrics import Registry
+from swift.telemetry.telemetry import Telemetry
 
 
 @dataclass
@@ -101,7 +100,8 @@ class DispersionReporter:
     """Asks every primary of an entity whether it has its copy."""
 
     def __init__(self, settings: DispersionSettings, *, debug: bool, partitions: bool):
-        self._client = DirectClient(HttpTransport(ConnectionPool(Registry())), "dispersion-report", settings)
+        transport = connections_to_nodes({"swift_dir": settings.swift_dir}, Telemetry())
+        self._client = DirectClient(transport, "dispersion-report", settings)
         self._retries = settings.retries
         self._places = green.Semaphore(settings.concurrency)
         self._debug = debug

@@ -13,16 +13,14 @@ from collections.abc import Sequence
 from swift.base.entity import BadPath, EntityPath, quote_path, split_path
 from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.cluster.direct import DirectClient, NodeTimeouts, has_majority
-from swift.cluster.exchange import HttpTransport
-from swift.cluster.pool import ConnectionPool
 from swift.cluster.rings import Rings
-from swift.compose import Cluster, cluster_of
+from swift.compose import Cluster, cluster_of, connections_to_nodes
 from swift.config.commandline import CommandLine, reports_errors
 from swift.container.misplaced import QUEUE_ACCOUNT, entry
 from swift.container.rows import ObjectRow
 from swift.http import fields
 from swift.runtime.service.services import SWIFT_DIR
-from swift.telemetry.metrics import Registry
+from swift.telemetry.telemetry import Telemetry
 
 TIMEOUTS = NodeTimeouts(5.0, 15.0)
 
@@ -100,10 +98,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.timestamp is None:
         parser.error("a policy index, a path and a timestamp are needed")
     try:
-        cluster = cluster_of({"swift_dir": args.swift_dir})
+        conf = {"swift_dir": args.swift_dir}
+        cluster = cluster_of(conf)
         row, path = _row(args, cluster)
         rings = Rings(args.swift_dir, cluster.policies)
-        client = DirectClient(HttpTransport(ConnectionPool(Registry())), "reconciler-enqueue", TIMEOUTS)
+        client = DirectClient(connections_to_nodes(conf, Telemetry()), "reconciler-enqueue", TIMEOUTS)
         print(enqueue(cluster, rings, client, row, path, force=args.force))
     except CannotEnqueue as error:
         print(f"ERROR: {error}", file=sys.stderr)

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from swift import green
 from swift.cluster.pool import RECV_BYTES, Connection, ConnectionPool, make_connection
+from swift.cluster.serverauth import RefusedByServer, Signer, check_refusal
 from swift.cluster.transport import (
     BackendResponse,
     BrokenOff,
@@ -42,6 +43,8 @@ class HttpExchange:
         "_request",
         "_head",
         "_body",
+        "_signer",
+        "_text",
         "_timeout_s",
         "chunked",
         "replayable",
@@ -58,13 +61,17 @@ class HttpExchange:
         request: NodeRequest,
         head: bytes,
         body: bytes,
+        signer: Signer | None = None,
+        text: bytes = b"",
     ):
-        """Take the ``head`` and ``body`` that are sent first."""
+        """Take the ``head`` and ``body`` that are sent first; each sending signs the ``text`` of the head."""
         self._pool = pool
         self._connection: Connection | None = connection
         self._request = request
         self._head = head
         self._body = body
+        self._signer = signer
+        self._text = text
         self._timeout_s = request.timeouts.node_timeout
         self.chunked = "transfer-encoding" in request.headers
         #: Nothing but head and small body was sent and nothing came back, so they can be sent again.
@@ -95,10 +102,13 @@ class HttpExchange:
         self._send_head()
 
     def _send_head(self) -> None:
+        head = self._head
+        if self._signer is not None and self._text:
+            head = b"%b%b\r\n" % (head[:-2], self._signer.line(self._text))
         if self._body:
-            self._send(self._head, self._body)
+            self._send(head, self._body)
         else:
-            self._send(self._head)
+            self._send(head)
 
     def _send(self, *parts: bytes | memoryview) -> None:
         connection = self._connection
@@ -122,6 +132,8 @@ class HttpExchange:
         what = f"{doing} {self._request.method} to {ip}:{port}"
         if isinstance(error, green.DeadlineExceeded):
             return TimedOut(f"{what}: timeout")
+        if isinstance(error, RefusedByServer):
+            return RefusedByServer(f"{what}: {error}")
         return (MalformedResponse if isinstance(error, BadHead) else TransportError)(f"{what}: {error}")
 
     def send(self, data: bytes | memoryview) -> None:
@@ -209,8 +221,11 @@ class HttpExchange:
                 if len(data) > 1 << 20:
                     raise BadHead(502, "response head too long")
             connection.buffer = data[end + 4 :]
-            return parse_response_head(data[: end + 4], self._request.method)
-        except (OSError, green.DeadlineExceeded, BadHead) as error:
+            head = parse_response_head(data[: end + 4], self._request.method)
+            if head.status == 403:
+                check_refusal(head.status, head.headers)
+            return head
+        except (OSError, green.DeadlineExceeded, BadHead, RefusedByServer) as error:
             if isinstance(error, OSError) and not data and connection.reused and self.replayable:
                 self._reconnect()
                 return self._read_head()
@@ -395,10 +410,11 @@ class ConnectionBody(ResponseBody):
 
 
 class HttpTransport:
-    """Sends requests to any number of nodes through a pool of connections."""
+    """Sends requests to any number of nodes through a pool of connections, signed where there is a signer."""
 
-    def __init__(self, pool: ConnectionPool):
+    def __init__(self, pool: ConnectionPool, signer: Signer | None = None):
         self._pool = pool
+        self._signer = signer
 
     def request(self, request: NodeRequest) -> BackendResponse:
         headers = {**request.headers, "content-length": str(len(request.body))}
@@ -414,15 +430,18 @@ class HttpTransport:
         if body and "transfer-encoding" in headers:
             body = b"%b%b\r\n%b" % (chunk_head(len(body)), body, LAST_CHUNK)
         head = request_head(request.method, request.path, host, headers)
+        signer = self._signer
+        text = b"" if signer is None else signer.text_of(request.method, request.path, host, headers)
         connection = self._pool.get((ip, port), request.timeouts)
-        exchange = HttpExchange(self._pool, connection, request, head, body)
+        exchange = HttpExchange(self._pool, connection, request, head, body, signer, text)
         exchange.begin()
         return exchange
 
     def stream_on_socket(self, sock: socket.socket, request: NodeRequest, host: str) -> HttpExchange:
         """Send a request on a connected non-blocking socket, plain or encrypted, that is not pooled.
 
-        Errors name the request's node; the ``Host`` header is ``host``.
+        It goes to another cluster or service and is not signed. Errors name the request's node; the ``Host``
+        header is ``host``.
         """
         address = (request.node.ip, request.node.port)
         connection = make_connection(sock, address)

@@ -3,25 +3,66 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from dataclasses import dataclass
 
 from swift.base.errors import ConfigError
 from swift.base.hashing import PathHasher
 from swift.base.limits import Limits
 from swift.config.files import read_sections
+from swift.config.kinds import NETWORKS, IPNetwork, choice, number
+from swift.config.schema import Settings, option
 
 #: In place of the secrets in etc/swift.conf-sample. Devices would keep the fingerprint of it.
 SAMPLE_SECRET = "<random text>"
 
 
+SERVERS_SECTION = "swift-servers"
+
+
+@dataclass(frozen=True)
+class ServerAuthSettings(Settings):
+    """``[swift-servers]``: how storage servers know the servers that send them requests."""
+
+    secret_file: str = option(
+        "server.secret",
+        "File of the secrets that sign requests between servers; a relative path is one below swift_dir.",
+    )
+    mode: str = option(
+        "off",
+        "Requests without a valid signature: off serves them, accept serves those without any, require "
+        "refuses both kinds.",
+        kind=choice("off", "accept", "require"),
+    )
+    exempt: tuple[IPNetwork, ...] = option(
+        "",
+        "Addresses and networks of nodes whose requests need no signature, e.g. nodes of OpenStack Swift.",
+        kind=NETWORKS,
+    )
+    window: float = option(
+        60.0,
+        "Seconds by which the time of a signature and the clock of a storage server may differ.",
+        kind=number(1, 3600),
+    )
+
+
 @dataclass(frozen=True)
 class ClusterConfig:
-    """Hash secrets, limits and the raw sections (policies are parsed by ``swift.policy``)."""
+    """Hash secrets, limits, authentication of servers, and the raw sections.
+
+    Policies are parsed by ``swift.policy``.
+    """
 
     path: str
     hasher: PathHasher
     limits: Limits
     sections: dict[str, dict[str, str]]
+    server_auth: ServerAuthSettings
+
+    @property
+    def secret_path(self) -> str:
+        """The file of the secrets that sign requests between servers."""
+        return os.path.join(os.path.dirname(self.path), self.server_auth.secret_file)
 
 
 def read_cluster_config(path: str) -> ClusterConfig:
@@ -43,7 +84,18 @@ def read_cluster_config(path: str) -> ClusterConfig:
         hasher = PathHasher(prefix.encode("latin-1"), suffix.encode("latin-1"))
     except UnicodeEncodeError:
         raise ConfigError(f"{path}: the hash path prefix and suffix must be Latin-1")
-    return ClusterConfig(path, hasher, parse_limits(sections.get("swift-constraints", {}), path), sections)
+    limits = parse_limits(sections.get("swift-constraints", {}), path)
+    return ClusterConfig(path, hasher, limits, sections, _parse_server_auth(sections, path))
+
+
+def _parse_server_auth(sections: dict[str, dict[str, str]], path: str) -> ServerAuthSettings:
+    """Return the values of ``[swift-servers]``; raises ``ConfigError``, also for an unknown option."""
+    values = sections.get(SERVERS_SECTION, {})
+    source = f"{path}: [{SERVERS_SECTION}]"
+    unknown = sorted(values.keys() - ServerAuthSettings.known_names())
+    if unknown:
+        raise ConfigError(f"{source}: unknown option {unknown[0]}")
+    return ServerAuthSettings.parse(values, source=source)
 
 
 def parse_limits(values: dict[str, str], source: str) -> Limits:

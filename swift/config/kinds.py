@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -133,6 +133,15 @@ def _parse_networks(text: str) -> tuple[IPNetwork, ...]:
         return tuple(map(ipaddress.ip_network, _parse_list(text)))
     except ValueError as error:
         raise ValueError(f"must be addresses and networks such as 10.1.0.0/16, not {text!r} ({error})")
+
+
+def is_in_networks(address: str, networks: Iterable[IPNetwork]) -> bool:
+    """Return True if a text is an address of one of some networks."""
+    try:
+        ip = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    return any(ip in network for network in networks)
 
 
 def _parse_absolute_path(text: str) -> str:

@@ -405,6 +405,13 @@ BACKEND_USE_REPLICATION_NETWORK = _declare_header(
 BACKEND_INBOUND_X_TIMESTAMP = _declare_header(
     "x-backend-inbound-x-timestamp", _TIME, _INSIDE, "The X-Timestamp that a client sent."
 )
+BACKEND_SERVER_AUTH = _declare_header(
+    "x-backend-server-auth",
+    _TEXT,
+    _BOTH_WAYS,
+    "Signature of the server that sends the request: version, id of the secret, Unix seconds, nonce, "
+    "HMAC-SHA256. In a response with status 403: the reason why the server refuses it.",
+)
 BACKEND_REPLICATION = _declare_header(
     "x-backend-replication", _FLAG, _TO_NODE, "The request comes from a replicator or another daemon."
 )

@@ -35,12 +35,11 @@ def matches_any_address(host: str, addresses: frozenset[str]) -> bool:
     plain = normalize_address(host)
     if plain in addresses:
         return True
-    return not _is_address(plain) and any(
-        normalize_address(ip) in addresses for ip in _resolve_hosts((host,))
-    )
+    return not is_address(plain) and any(normalize_address(ip) in addresses for ip in _resolve_hosts((host,)))
 
 
-def _is_address(text: str) -> bool:
+def is_address(text: str) -> bool:
+    """Return True if a text is an IP address."""
     try:
         ipaddress.ip_address(text)
     except ValueError:
@@ -51,7 +50,7 @@ def _is_address(text: str) -> bool:
 def _resolve_hosts(hosts: Iterable[str]) -> list[str]:
     found = []
     for host in hosts:
-        if _is_address(normalize_address(host)):
+        if is_address(normalize_address(host)):
             continue
         try:
             found += [str(entry[4][0]) for entry in socket.getaddrinfo(host, None)]

@@ -60,7 +60,7 @@ def app_factory(global_conf: Conf, **local_conf: str) -> ProxyApp:
     rings = Rings(swift_dir, cluster.policies, report=telemetry.log.error)
     # In memory from the start: a ring that is damaged before its first use would cost requests.
     process_of(conf).problems.extend(rings.load())
-    network = connections_to_nodes(telemetry, rings.is_only_server)
+    network = connections_to_nodes(conf, telemetry, rings.is_only_server)
     local = local_reads_of(settings.local_reads, network, conf, telemetry) if settings.local_reads else None
     context = ProxyContext(
         settings=settings,

@@ -17,7 +17,6 @@ file is then checked at every request: all workers of a node must use the new pa
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -34,7 +33,7 @@ from swift.base.limits import Limits
 from swift.base.timestamp import InvalidTimestamp
 from swift.base.truth import is_true
 from swift.cluster.transport import Transport, TransportError
-from swift.config.kinds import IPNetwork
+from swift.config.kinds import IPNetwork, is_in_networks
 from swift.http import fields
 from swift.http.body import BadFraming, BodyTimeout, ClientDisconnected
 from swift.http.headers import HeaderMap
@@ -52,6 +51,7 @@ from swift.ring.split import Home, home_of
 from swift.runtime.diskcalls import DiskThreadPools
 from swift.runtime.layoutpages import PREFIX as LAYOUT_PREFIX
 from swift.runtime.layoutpages import LayoutPages
+from swift.runtime.serverguard import ServerGuard
 from swift.telemetry.accesslog import AccessLog, common_log_time
 from swift.telemetry.events import Event
 from swift.telemetry.logtemplate import LogTemplate, TemplateFields, with_txid
@@ -248,7 +248,7 @@ class DateLimit:
         ahead_s = request.timestamp.seconds - clock.time()
         if ahead_s <= self.ahead_max_s or is_true(request.headers.get(fields.BACKEND_REPLICATION)):
             return
-        if self.exempt and self._is_exempt(request.remote_addr):
+        if is_in_networks(request.remote_addr, self.exempt):
             return
         raise HTTPError(
             400,
@@ -256,13 +256,6 @@ class DateLimit:
             content_type=TEXT,
             headers={fields.BACKEND_TIMESTAMP_AHEAD: f"{ahead_s:.1f}"},
         )
-
-    def _is_exempt(self, address: str) -> bool:
-        try:
-            ip = ipaddress.ip_address(address)
-        except ValueError:
-            return False
-        return any(ip in network for network in self.exempt)
 
 
 @dataclass
@@ -285,6 +278,8 @@ class BackendContext:
     layout: LayoutPages = field(default_factory=LayoutPages)
     #: The rule that refuses changes because of their date.
     dates: DateLimit = field(default_factory=DateLimit)
+    #: The rule that refuses requests that no server of the cluster has signed; None: there is none.
+    guard: ServerGuard | None = None
     #: The address and port under which this node stands in rings, as daemons need it; "" is any address.
     ring_ip: str = ""
     ring_port: int = 0
@@ -335,7 +330,10 @@ class BackendApp:
         handler = self._table.get(request.method)
         if request.raw_path.startswith(LAYOUT_PREFIX):
             handler = self.context.layout.handle
-        if not is_utf8_path(request.raw_path):
+        guard = self.context.guard
+        if guard is not None and (refused := guard.refuse(request)) is not None:
+            response = refused
+        elif not is_utf8_path(request.raw_path):
             response = error_response(412, _NOT_UTF8)
         elif handler is None:
             response = error_response(405, headers={"allow": self._allow})

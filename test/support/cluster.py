@@ -102,6 +102,7 @@ class LiveCluster:
     ``rest_s`` seconds between passes: tests wait for what they do, people seldom. Where no test does,
     ``AT_REST_S`` leaves the machine to the tests. With ``tier`` every node has a cache tier. ``defaults`` are
     lines for ``[DEFAULT]`` of every server. The nodes of ``packed_nodes`` alone have the packed engine.
+    ``server_auth`` is the mode of swift.conf: tests send to storage servers, too, which ``require`` refuses.
     Unless it ``reads_locally``, the proxy of a cluster with one node asks its object server as well.
     """
 
@@ -122,9 +123,11 @@ class LiveCluster:
         tier=EVERYWHERE,
         packed_nodes=(),
         reads_locally=True,
+        server_auth="accept",
         **choices,
     ):
         self._reads_locally = reads_locally
+        self._server_auth = server_auth
         self._packed_nodes = packed_nodes
         self._tier = tier
         self._rest_s = rest_s
@@ -151,8 +154,9 @@ class LiveCluster:
 
     def start(self):
         make_cluster(self.plan)
+        conf = self.plan.etc / "swift.conf"
+        conf.write_text(re.sub(r"(?m)^mode = require$", f"mode = {self._server_auth}", conf.read_text()))
         if not self._fitting_limits:
-            conf = self.plan.etc / "swift.conf"
             conf.write_text(conf.read_text().partition("[swift-constraints]")[0])
         for conf in self.plan.etc.glob("*-server/*.conf"):
             text = re.sub(r"(?m)^interval = \d+$", f"interval = {self._rest_s}", conf.read_text())
@@ -188,7 +192,7 @@ class LiveCluster:
         """Give a node its own swift.conf, with the packed engine for all policies."""
         own = self.plan.etc / f"node{node}"
         own.mkdir(exist_ok=True)
-        for path in self.plan.etc.glob("*.ring.gz"):
+        for path in (*self.plan.etc.glob("*.ring.gz"), self.plan.etc / "server.secret"):
             if not (own / path.name).exists():
                 (own / path.name).symlink_to(path)
         parts = (self.plan.etc / "swift.conf").read_text().split("[storage-policy:")

@@ -18,6 +18,7 @@ from swift.base.hashing import PathHasher
 from swift.base.limits import Limits
 from swift.cluster.localreads import LocalEndpoint, LocalReads
 from swift.cluster.rings import Rings
+from swift.cluster.serverauth import check_refusal
 from swift.cluster.transport import (
     BackendResponse,
     BrokenOff,
@@ -28,6 +29,7 @@ from swift.cluster.transport import (
     TransportError,
 )
 from swift.container.server import ContainerServer
+from swift.http import fields
 from swift.http.body import BodyError, ClientDisconnected, FileBody, RequestBody, ResponseBody
 from swift.http.request import Request
 from swift.http.response import error_response
@@ -359,6 +361,7 @@ class _Exchange:
         if isinstance(response.body, bytes) and "content-length" not in headers:
             headers["content-length"] = str(len(response.body))
         response.headers = headers
+        check_refusal(response.status, headers)
         if self._method == "HEAD" or response.status in (204, 304):
             response.discard()
         dies = faults.dies_after.get(self._port) if self._method == "GET" else None
@@ -387,6 +390,8 @@ class MemoryTransport:
         self.downloads = []
         #: The ends of requests that were made to wait.
         self.delayed = []
+        #: Signs requests as the transport over sockets does; None: they are not signed.
+        self.signer = None
 
     def stream(self, request):
         port, method = request.node.port, request.method
@@ -405,6 +410,12 @@ class MemoryTransport:
         received = dict(headers)
         if port in self.faults.takes_no_footers | self.faults.believes_no_md5:
             received.pop(etagtrailer.OFFER, None)
+        if self.signer is not None:
+            received["host"] = host = f"{request.node.ip}:{port}"
+            text = self.signer.text_of(method, path, host, headers)
+            if text:
+                line = self.signer.line(text).decode().strip()
+                received[fields.BACKEND_SERVER_AUTH] = line.partition(": ")[2]
         request = Request(method, raw_path, received, upload, query=query)
         request.expects_continue = "expect" in headers
         made = _Exchange(

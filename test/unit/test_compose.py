@@ -21,6 +21,7 @@ from swift.compose import (
     internal_client,
     merged,
     process_of,
+    server_secrets_of,
     telemetry_of,
 )
 from swift.middleware.filter import Filter, FilterDeclaration
@@ -193,3 +194,64 @@ def test_errors_of_a_device_that_was_replaced_are_forgotten(tmp_path):
     (tmp_path / "srv/sda" / FINGERPRINT_FILE).unlink()
     daemon_context(conf, name="object-updater")
     assert set(recon.read()[KEY]) == {"sdb"}
+
+
+# --- authentication of servers ------------------------------------------------------------------------
+
+
+def with_secret(etc, mode="require", secret="11" * 32):
+    text = (etc / "swift.conf").read_text()
+    (etc / "swift.conf").write_text(f"{text}[swift-servers]\nmode = {mode}\n")
+    if secret:
+        (etc / "server.secret").touch(0o600)
+        (etc / "server.secret").write_text(f"1 {secret}\n")
+
+
+def make_account_context(etc, **more):
+    return backend_context(
+        conf(etc, devices=str(etc), mount_check="false", recon_cache_path=str(etc), **more),
+        {},
+        server_type="account",
+        settings_class=AccountSettings,
+    )[0]
+
+
+def test_servers_need_no_signatures_by_default(etc):
+    assert make_account_context(etc).guard is None
+
+
+@pytest.mark.parametrize("mode", ["accept", "require"])
+def test_a_server_has_a_guard_where_swift_conf_demands_signatures(etc, mode):
+    with_secret(etc, mode)
+    assert make_account_context(etc).guard is not None
+
+
+@pytest.mark.parametrize("mode", ["accept", "require"])
+def test_no_server_and_daemon_starts_without_the_secret(etc, mode):
+    with_secret(etc, mode, secret="")
+    with pytest.raises(ConfigError, match=rf"mode = {mode}: .*server.secret is missing"):
+        make_account_context(etc)
+    with pytest.raises(ConfigError, match="is missing"):
+        daemon_context(conf(etc, devices=str(etc), mount_check="false"), name="account-auditor")
+
+
+def test_a_damaged_secret_prevents_a_start_even_where_none_is_demanded(etc):
+    with_secret(etc, "off", secret="short")
+    with pytest.raises(ConfigError, match="line 1"):
+        make_account_context(etc)
+
+
+def test_a_misspelled_option_of_the_section_is_refused(etc):
+    text = (etc / "swift.conf").read_text()
+    for line, problem in (("mod = require", "unknown option mod"), ("mode = on", "mode must be one of")):
+        (etc / "swift.conf").write_text(f"{text}[swift-servers]\n{line}\n")
+        with pytest.raises(ConfigError, match=rf"\[swift-servers\]: .*{problem}"):
+            cluster_of(conf(etc))
+
+
+def test_all_parts_of_a_process_share_its_secrets(etc):
+    with_secret(etc)
+    shared = conf(etc, **{PROCESS_KEY: Process()})
+    telemetry = telemetry_of(shared, name="a")
+    assert server_secrets_of(shared, telemetry) is server_secrets_of(shared, telemetry)
+    assert list(server_secrets_of(shared, telemetry).keys.by_id) == ["1"]

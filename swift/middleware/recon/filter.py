@@ -26,10 +26,12 @@ from swift.platform.disk import Disk
 from swift.platform.nativedisk import native_module
 from swift.platform.regularfiles import FileIdentity, file_identity, read_regular, read_through_links
 from swift.runtime.copystate import PROGRESS, STATE
+from swift.runtime.serverguard import RECON_KEY as AUTH_COUNTS
 from swift.telemetry.devicefaults import KEY as DEVICE_ERRORS
 from swift.telemetry.recon import parse
 
 RECON_PATH_PREFIX = "/recon/"
+_SERVER_TYPES = ("account", "container", "object")
 #: Checks that default to the type ``object``.
 _DEFAULT_OBJECT_CHECKS = frozenset(("replication", "deviceerrors"))
 _THREADS = 2
@@ -103,18 +105,23 @@ class ReconSettings(Settings):
 
 
 class Recon(Filter):
-    """Serves ``/recon/<check>[/<type>]``; ``ring_names`` are those of the cluster's rings."""
+    """Serves ``/recon/<check>[/<type>]``; ``ring_names`` are those of the cluster's rings.
+
+    ``server_auth`` returns the facts about the authentication of servers.
+    """
 
     def __init__(
         self,
         app: App,
         settings: ReconSettings,
         ring_names: tuple[str, ...] = ("account", "container", "object"),
+        server_auth: Callable[[], dict[str, object]] = dict,
         run: Callable[..., object] | None = None,
     ):
         super().__init__(app)
         self._settings = settings
         self._ring_names = ring_names
+        self._server_auth = server_auth
         self._run_in_thread = run or ThreadPool(_THREADS, "recon").call
         self._cached_digests: dict[str, tuple[FileIdentity, str]] = {}
         root, threads = settings.devices, devices.DeviceThreads()
@@ -159,6 +166,8 @@ class Recon(Filter):
         kind = kind.strip("/")
         if name in self._checks:
             return self._checks[name]
+        if name == "serverauth" and kind in _SERVER_TYPES:
+            return lambda: self._read_server_auth(kind)
         stored = RECON_FILE_CHECKS.get((name, None))
         if stored is None:
             stored = RECON_FILE_CHECKS.get(
@@ -168,6 +177,11 @@ class Recon(Filter):
             return None
         file, keys = stored
         return lambda: self._read_recon_file(file, keys)
+
+    def _read_server_auth(self, kind: str) -> dict[str, object]:
+        """Return how servers are authenticated, and the counts of the processes of a server type."""
+        counts = self._read_recon_file(kind, (AUTH_COUNTS,))[AUTH_COUNTS]
+        return {**self._server_auth(), **(counts if isinstance(counts, dict) else {})}
 
     def _read_recon_file(self, file: str, keys: tuple[str, ...]) -> dict[str, object]:
         """Return the keys of a recon file, None for missing ones."""
@@ -217,7 +231,7 @@ def _make_filter(app: App, settings: ReconSettings, services: Services) -> Recon
     except SwiftError:
         # The app behind this filter reports the error; recon must work without a configuration.
         objects = ("object",)
-    return Recon(app, settings, ("account", "container", *objects))
+    return Recon(app, settings, ("account", "container", *objects), services.server_auth)
 
 
 FILTER = FilterDeclaration("recon", ReconSettings, _make_filter, position=40, servers=("storage",))

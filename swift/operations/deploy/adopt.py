@@ -15,13 +15,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from swift.base.errors import ConfigError
-from swift.config.cluster import ClusterConfig, read_cluster_config
+from swift.cluster.serverauth import SecretError, read_secrets
+from swift.config.cluster import SERVERS_SECTION, ClusterConfig, read_cluster_config
 from swift.config.files import raw_sections
 from swift.identity.clusterkeys import read_key_file
 from swift.middleware.tempauth.users import User, parse_users
 from swift.obj.replicator.settings import RSYNC
 from swift.operations.deploy.files import Sections, default_sections
 from swift.operations.deploy.inventory import (
+    AUTH_OFF,
     CONF_FILES,
     MEMCACHED_PORT,
     PORTS,
@@ -98,6 +100,7 @@ def adopt(swift_dir: str, proxies: Sequence[str], path: str) -> Adopted:
         hashes.get("swift_hash_path_suffix", ""),
         {f"{user.account}:{user.name}": user.key for user in users.values()},
         swiftauth=_key_lines(swift_dir) if SWIFTAUTH in _pipeline(confs) else "",
+        servers=_server_secrets(config),
     )
     everything = "\n".join((text, *_other_conf_lines(confs)))
     plain, secret = _split_options(confs, parse_inventory(tomllib.loads(everything), path), secrets, users)
@@ -109,6 +112,19 @@ def adopt(swift_dir: str, proxies: Sequence[str], path: str) -> Adopted:
     )
     notes = tuple(_notes(inventory, swift_dir))
     return Adopted(text, inventory, replace(secrets, options=secret), rings, notes)
+
+
+def _server_secrets(config: ClusterConfig) -> str:
+    """Return the secrets that sign requests between servers; empty where none are demanded."""
+    if config.server_auth.mode == AUTH_OFF:
+        return ""
+    try:
+        read_secrets(config.secret_path)
+        with open(config.secret_path, encoding="ascii") as file:
+            lines = (line.split() for line in file)
+            return "".join(f"{words[0]} {words[1]}\n" for words in lines if words and words[0][0] != "#")
+    except (SecretError, FileNotFoundError) as error:
+        raise AdoptError(f"the secrets of servers cannot be adopted: {error}")
 
 
 def _load_builder(swift_dir: str, name: str) -> RingBuilder:
@@ -231,6 +247,8 @@ def _lines(
         yield f"{key} = {_number(_common(values, key))}"
     if user := _shared(confs, ("proxy-server.conf", *_STORAGE_FILES), "user", "swift"):
         yield f"user = {_text(user)}"
+    if config.server_auth.mode != AUTH_OFF:
+        yield f"server_auth = {_text(config.server_auth.mode)}"
     yield "\n[storage]"
     replicas = _common({name: builders[name].replicas for name in ("account", "container")}, "replicas")
     yield f"replicas = {_number(replicas)}"
@@ -312,7 +330,9 @@ def _conf_lines(config: ClusterConfig) -> Iterator[str]:
         kept = {
             name: value
             for name, value in options.items()
-            if not name.startswith("swift_hash_path_") and not (is_policy and name in _POLICY_KEYS)
+            if not name.startswith("swift_hash_path_")
+            and not (is_policy and name in _POLICY_KEYS)
+            and not (section == SERVERS_SECTION and name in ("mode", "secret_file"))
         }
         if kept:
             yield f'\n[conf."swift.conf".{_text(section)}]'

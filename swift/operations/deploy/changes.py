@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from swift.base.errors import ConfigError
 from swift.config.files import parse_raw
 from swift.middleware.tempauth.users import parse_users
-from swift.operations.deploy.files import ETC, HostFile
+from swift.operations.deploy.files import ETC, SECRET_PATH, HostFile
 from swift.operations.deploy.rings import RingUpdate
 from swift.operations.deploy.state import is_secret, is_user
 from swift.ring.device import DeviceRecord
@@ -29,6 +29,9 @@ _GLOBAL = "global"
 
 #: Options of keymasters; the first ones have no id.
 _ROOT_SECRETS = ("encryption_root_secret", "wrapped_root_secret")
+
+#: Characters of the id of a server's secret.
+_ID_MAX = 32
 
 #: section → option → value.
 _Options = Mapping[str, Mapping[str, str]]
@@ -57,6 +60,8 @@ def describe_change(
     """
     if ring is not None:
         return _describe_ring(file, found, ring, is_written=is_written)
+    if file.path == SECRET_PATH:
+        return _describe_secrets(file, found or b"", is_written=is_written)
     name = name_of(file.path)
     former, text = (data.decode("utf-8", "replace") for data in (found or b"", file.content))
     diff = _masked_diff(former, text, file.path)
@@ -82,6 +87,20 @@ def name_of(path: str) -> str:
 def is_named(item: str, names: Sequence[str]) -> bool:
     """Return True if an item, or something that it is part of, is one of ``names``."""
     return any(item == name or item.startswith(f"{name.rstrip('/')}/") for name in names)
+
+
+def _describe_secrets(file: HostFile, found: bytes, *, is_written: bool) -> FileChange:
+    """Return the change of the secrets of servers, by their ids; the host's own ones are dropped."""
+    before, after = (data.decode("utf-8", "replace").splitlines() for data in (found, file.content))
+    diff = [f"-{_id_of(line)} <former secret>" for line in before if line not in after]
+    diff += [f"+{_id_of(line)} <new secret>" for line in after if line not in before]
+    lost = bool(found) and not is_written and any(line not in after for line in before)
+    return FileChange(file.path, tuple(diff), (name_of(file.path),) if lost else ())
+
+
+def _id_of(line: str) -> str:
+    word = line.split()[0] if " " in line.strip() else ""
+    return word if word.isprintable() and len(word) <= _ID_MAX else "?"
 
 
 # --- configuration files ------------------------------------------------------------------------------

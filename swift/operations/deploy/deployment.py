@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from swift.base.clock import Clock, SystemClock
 from swift.base.errors import ConfigError
+from swift.cluster.serverauth import LOOK_EVERY_S
 from swift.operations.deploy.changes import FileChange, describe_change
-from swift.operations.deploy.files import ETC, FOREIGN_UNITS, files_of, managed_units, units_of
+from swift.operations.deploy.files import (
+    ETC,
+    FOREIGN_UNITS,
+    SECRET_PATH,
+    files_of,
+    managed_units,
+    secret_file,
+    units_of,
+)
 from swift.operations.deploy.hosts import HostAccess, HostError, HostState
-from swift.operations.deploy.inventory import STORAGE, Host, Inventory
+from swift.operations.deploy.inventory import AUTH_OFF, STORAGE, Host, Inventory
 from swift.operations.deploy.plan import DeployPlan, HostPlan, HostTarget, check_identity, compare_host
 from swift.operations.deploy.rings import RingSource, RingUpdate, has_devices, update_rings
-from swift.operations.deploy.state import Secrets, State, complete_secrets
+from swift.operations.deploy.state import Secrets, State, complete_secrets, is_rotating, next_rotation
 
 _CONNECTIONS = 16
+#: Seconds after which all processes use a changed file of secrets.
+SECRET_SEEN_S = 2 * LOOK_EVERY_S
 
 
 @dataclass(frozen=True)
@@ -30,9 +42,16 @@ class PreparedPlan:
 class Deployment:
     """The verbs on one inventory."""
 
-    def __init__(self, inventory: Inventory, access: HostAccess, clock: Clock | None = None):
+    def __init__(
+        self,
+        inventory: Inventory,
+        access: HostAccess,
+        clock: Clock | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ):
         self._inventory = inventory
         self._access = access
+        self._sleep = sleep
         self._clock = clock or SystemClock()
         self.state = State(inventory.cluster.state)
 
@@ -133,6 +152,11 @@ class Deployment:
         with ThreadPoolExecutor(_CONNECTIONS) as pool:
             results = list(pool.map(self._install, changed))
         errors = [error for error in results if error]
+        if any(file.path == SECRET_PATH for host in changed for file in (*host.create, *host.change)):
+            if errors:
+                # Servers that demand signatures would refuse the requests of these hosts.
+                return errors
+            self._sleep(SECRET_SEEN_S)
         # One host after the other, so that a configuration that fails stops no more than one.
         for host_plan in [each for each, error in zip(changed, results, strict=True) if not error]:
             error = self._switch(host_plan)
@@ -150,6 +174,52 @@ class Deployment:
         except HostError as error:
             return str(error)
         return ""
+
+    def rotate_secret(self, report: Callable[[str], None]) -> list[str]:
+        """Replace the secret that signs requests between servers on all hosts, in three steps.
+
+        After each of them all servers accept what all others send. A rotation that broke off is completed.
+        Returns the errors of hosts. Raises ``ConfigError`` and OSError.
+        """
+        known = self.state.load_secrets()
+        if self._inventory.cluster.server_auth == AUTH_OFF or known is None or not known.servers:
+            raise ConfigError(
+                f"{self._inventory.path}: there is no secret yet: set server_auth in [cluster], and apply"
+            )
+        # An earlier step may not have reached all hosts.
+        errors = self._distribute(known)
+        while not errors:
+            known = replace(known, servers=next_rotation(known.servers))
+            is_last = not is_rotating(known.servers)
+            if not is_last:
+                self.state.save_secrets(known)
+            errors = self._distribute(known)
+            if not errors:
+                ids = [line.split(" ")[0] for line in known.servers.splitlines()]
+                also = f", also accepted: {ids[1]}" if len(ids) > 1 else ""
+                report(f"all hosts sign with the secret {ids[0]}{also}")
+                if is_last:
+                    # Until now another run would have completed this rotation, from now on it begins one.
+                    self.state.save_secrets(known)
+                    return []
+        return errors
+
+    def _distribute(self, secrets: Secrets) -> list[str]:
+        """Write the secrets of servers to all hosts, and wait until these use them."""
+        file = secret_file(self._inventory, secrets)
+        hosts = [host for host in self._inventory.hosts if host.roles]
+
+        def install(host: Host) -> str:
+            try:
+                self._access.install(host, [file], [])
+            except HostError as error:
+                return str(error)
+            return ""
+
+        with ThreadPoolExecutor(_CONNECTIONS) as pool:
+            errors = [error for error in pool.map(install, hosts) if error]
+        self._sleep(SECRET_SEEN_S)
+        return errors
 
     def _switch(self, plan: HostPlan) -> str:
         """Enable, disable and reload the units of a host, then remove files.
@@ -183,6 +253,8 @@ def _new_secrets(known: Secrets | None, secrets: Secrets) -> Iterator[str]:
     for name in secrets.keys:
         if known is None or name not in known.keys:
             yield f"create the key of the user {name}"
+    if secrets.servers and (known is None or not known.servers):
+        yield "create the secret of the servers"
 
 
 #: Verb of a plan → what it means when nothing should differ.

@@ -8,7 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from swift.config import declared
+from swift.config.cluster import SERVERS_SECTION, ServerAuthSettings
 from swift.operations.deploy.inventory import (
+    AUTH_OFF,
     CONSOLE,
     MEMCACHED_PORT,
     PORTS,
@@ -25,6 +27,8 @@ from swift.ring.device import address
 from swift.ring.layoutfiles import PUBLIC_KEYS
 
 ETC = "/etc/swift"
+#: The default of ``secret_file`` in swift.conf.
+SECRET_PATH = f"{ETC}/{ServerAuthSettings.secret_file}"
 INSTANCE = "replication"
 #: The unit of all daemons of a host in one process.
 ALL_DAEMONS = "swift-daemons"
@@ -124,6 +128,8 @@ def files_of(
         text = render_sections(each.sections, *kept)
         told = tuple(unit for unit in running if unit in each.units or _reads_for(unit, each.units))
         found.append(HostFile(f"{ETC}/{each.folder or each.name}", text.encode(), owner, units=told))
+    if inventory.cluster.server_auth != AUTH_OFF:
+        found.append(secret_file(inventory, secrets))
     if inventory.proxy.auth == SWIFTAUTH:
         # Proxies need it, and swift-user on storage hosts.
         told = tuple(unit for unit in running if unit == "swift-proxy-server")
@@ -133,6 +139,11 @@ def files_of(
     if STORAGE in host.roles and inventory.cluster.sync_method == "rsync":
         found.append(_rsyncd_conf(inventory, host))
     return tuple(found)
+
+
+def secret_file(inventory: Inventory, secrets: Secrets) -> HostFile:
+    """Return the file of the secrets that sign requests between servers, which read it when it changes."""
+    return HostFile(SECRET_PATH, secrets.servers.encode(), f"root:{inventory.cluster.user}")
 
 
 def _reads_for(unit: str, readers: tuple[str, ...]) -> bool:
@@ -220,6 +231,8 @@ def _swift_conf(inventory: Inventory, secrets: Secrets) -> Sections:
         if len(inventory.policies) == 1:
             options["default"] = "yes"
         sections[f"storage-policy:{policy.index}"] = options
+    if inventory.cluster.server_auth != AUTH_OFF:
+        sections[SERVERS_SECTION] = {"mode": inventory.cluster.server_auth}
     return sections
 
 

@@ -113,6 +113,10 @@ class DeployPolicy:
         return options
 
 
+#: No server demands signatures.
+AUTH_OFF = "off"
+
+
 @dataclass(frozen=True)
 class ClusterOptions:
     """``[cluster]``."""
@@ -125,6 +129,8 @@ class ClusterOptions:
     state: str
     user: str
     sync_method: str
+    #: Mode of the authentication of servers; with another than ``off`` hosts get a secret.
+    server_auth: str
 
 
 #: Filters that know the users.
@@ -246,6 +252,7 @@ def _parse_cluster(table: Table, path: str) -> ClusterOptions:
         state=os.path.join(folder, table.text("state", f"{base}.state", form="the path of a directory")),
         user=table.text("user", "swift", pattern=r"[a-z_][a-z0-9_-]*", form="the name of a user"),
         sync_method=table.choice("sync_method", "ssync", ("ssync", "rsync")),
+        server_auth=table.choice("server_auth", AUTH_OFF, (AUTH_OFF, "accept", "require")),
     )
     table.end()
     return options

@@ -15,9 +15,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+from swift.base.digits import is_digits
 from swift.base.errors import ConfigError
+from swift.cluster.serverauth import make_secret
 from swift.identity.clusterkeys import new_key_line
-from swift.operations.deploy.inventory import SWIFTAUTH, Inventory, Overrides
+from swift.operations.deploy.inventory import AUTH_OFF, SWIFTAUTH, Inventory, Overrides
 from swift.operations.deploy.rings import RingUpdate
 from swift.platform.disk import Disk
 from swift.platform.durable import replace_file
@@ -55,6 +57,8 @@ class Secrets:
     options: Overrides = field(repr=False, default_factory=dict)
     #: The lines of swiftauth.key; empty until a cluster needs them.
     swiftauth: str = field(repr=False, default="")
+    #: The lines of server.secret, the one that signs first; empty until servers know each other.
+    servers: str = field(repr=False, default="")
     #: The content of layout.pub, with which hosts take their rings from the layout; empty without one.
     layout: str = ""
 
@@ -93,6 +97,7 @@ class State:
                 dict(values["keys"]),
                 _overrides(values.get("options", {})),
                 str(values.get("swiftauth", "")),
+                str(values.get("servers", "")),
                 self._load_layout(),
             )
         except FileNotFoundError:
@@ -122,6 +127,7 @@ class State:
             "keys": dict(secrets_.keys),
             "options": secrets_.options,
             "swiftauth": secrets_.swiftauth,
+            "servers": secrets_.servers,
         }
         data = json.dumps(values, indent=2).encode() + b"\n"
         replace_file(Disk(), self._file(_SECRETS), data, mode=_FILE_MODE)
@@ -159,7 +165,33 @@ def complete_secrets(known: Secrets | None, inventory: Inventory) -> Secrets:
     swiftauth = known.swiftauth
     if inventory.proxy.auth == SWIFTAUTH and not swiftauth:
         swiftauth = new_key_line("1")
-    return replace(known, keys={**known.keys, **new}, swiftauth=swiftauth)
+    servers = known.servers
+    if inventory.cluster.server_auth != AUTH_OFF and not servers:
+        servers = f"1 {make_secret()}\n"
+    return replace(known, keys={**known.keys, **new}, swiftauth=swiftauth, servers=servers)
+
+
+def next_rotation(servers: str) -> str:
+    """Return the lines of server.secret after the next step of a rotation; their ids tell which one it is.
+
+    A new secret is added, then it signs, then the former one is dropped.
+    """
+    first, *others = servers.splitlines(keepends=True)
+    if not others:
+        return f"{first}{_number(first) + 1} {make_secret()}\n"
+    newest = max((first, *others), key=_number)
+    return newest if newest == first else "".join((newest, first))
+
+
+def is_rotating(servers: str) -> bool:
+    """Return True between two steps of a rotation."""
+    return servers.count("\n") > 1
+
+
+def _number(line: str) -> int:
+    """Return the number that is the id of a secret; 0 for another id, of an adopted cluster."""
+    name = line.split(" ")[0]
+    return int(name) if is_digits(name) else 0
 
 
 def _overrides(values: Mapping[str, Mapping[str, Mapping[str, str]]]) -> Overrides:

@@ -18,6 +18,7 @@ from swift.operations.health.copies import HostCopies, RingCopies, drained
 from swift.operations.health.forecast import CapacityForecast
 from swift.operations.health.identities import IdentityState
 from swift.operations.health.layout import LayoutReport, layout_problems
+from swift.operations.health.serverauth import AuthReport, auth_problems
 from swift.operations.recon.client import Host
 from swift.operations.recon.report import age_text
 from swift.ring.view import RingView
@@ -146,6 +147,8 @@ class ClusterSnapshot:
     layouts: dict[Host, LayoutReport | None] = field(default_factory=dict)
     #: Host → seconds by which its clock differs.
     clocks: dict[Host, float] = field(default_factory=dict)
+    #: Host → its authentication of servers; OpenStack Swift has none.
+    server_auth: dict[Host, AuthReport] = field(default_factory=dict)
     #: The records of ``swiftauth``; None without it.
     identities: IdentityState | None = None
 
@@ -324,6 +327,7 @@ def evaluate(
         *_packed_problems(snapshot),
         *(_warning(text, remedy) for text, remedy in layout_problems(snapshot.layouts, now_s)),
         *_identity_problems(snapshot.identities),
+        *(_warning(*each) for each in auth_problems(snapshot.server_auth, now_s)),
         *_other_problems(snapshot),
     ]
     problems.sort(key=lambda problem: -_SEVERITY_RANK.index(problem.level))
@@ -345,6 +349,7 @@ def evaluate(
             for host, found in snapshot.packed.items()
             for device, space in found.items()
         },
+        "server_auth": {str(host): asdict(report) for host, report in sorted(snapshot.server_auth.items())},
         "quarantined": {
             kind: sum(int(each.get(kind) or 0) for each in snapshot.quarantined.values())
             for kind in ("objects", "containers", "accounts")

@@ -15,6 +15,7 @@ from typing import TypeGuard
 from swift.operations.health.copies import parse_host_copies
 from swift.operations.health.evaluate import ClusterSnapshot, DeviceErrors, PackedSpaceReport
 from swift.operations.health.layout import parse_report
+from swift.operations.health.serverauth import parse_auth_report
 from swift.operations.recon.client import Host, ReconClient, ReconReply, unique_hosts
 from swift.policy.policy import Policies
 from swift.ring.device import Device
@@ -107,6 +108,9 @@ def take_snapshot(rings: Sequence[WatchedRing], client: ReconClient) -> ClusterS
             _record_objects(client, alive, snapshot)
         for reply, said in _mappings(client.recon(alive, f"deviceerrors/{kind}")):
             snapshot.device_errors[reply.host] = _device_errors(said.get(KEY))
+        for reply, said in _mappings(client.recon(alive, f"serverauth/{kind}")):
+            if (report := parse_auth_report(said)) is not None:
+                snapshot.server_auth[reply.host] = report
         _record_rings(client, alive, snapshot, rings)
         for reply, said in _mappings(client.recon(alive, "layout")):
             snapshot.layouts[reply.host] = parse_report(said.get("layout"))

@@ -87,7 +87,7 @@ class RawCluster:
         cluster = cluster_of(conf)
         self._policies, self._hasher = cluster.policies, cluster.config.hasher
         self._rings = Rings(conf.get("swift_dir", SWIFT_DIR), cluster.policies)
-        transport = connections_to_nodes(telemetry_of(conf, name=AGENT))
+        transport = connections_to_nodes(conf, telemetry_of(conf, name=AGENT))
         self._nodes = DirectClient(transport, AGENT, NodeTimeouts(_CONNECTION_TIMEOUT_S, _NODE_TIMEOUT_S))
 
     # keys

@@ -49,6 +49,10 @@ class Small:
     ip: str = "127.0.0.1"
 
     @property
+    def etc(self):
+        return self.root
+
+    @property
     def run(self):
         return self.root
 

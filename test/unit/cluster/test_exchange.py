@@ -11,6 +11,7 @@ import pytest
 from swift import green
 from swift.cluster.exchange import HttpTransport
 from swift.cluster.pool import ConnectionPool
+from swift.cluster.serverauth import RefusedByServer, ServerSecrets, Signer
 from swift.cluster.transport import (
     BrokenOff,
     MalformedResponse,
@@ -90,9 +91,17 @@ def make_server():
         server.close()
 
 
+@pytest.fixture(params=["unsigned", "signed"])
+def transport(request, signer):
+    return HttpTransport(ConnectionPool(Registry()), signer if request.param == "signed" else None)
+
+
 @pytest.fixture
-def transport():
-    return HttpTransport(ConnectionPool(Registry()))
+def signer(tmp_path):
+    path = tmp_path / "server.secret"
+    path.touch(0o600)
+    path.write_text(f"1 {'11' * 32}\n")
+    return Signer(ServerSecrets(str(path)))
 
 
 def ask(transport, server, method="GET", body=b"", timeout_s=2.0):
@@ -113,6 +122,40 @@ def test_requests_share_a_connection(transport, make_server):
     assert server.connections == 1
     assert server.heads[0].startswith(b"GET /sda/1/a HTTP/1.1\r\nHost: 127.0.0.1:")
     assert b"X-A: b" in server.heads[0]
+
+
+def test_a_refused_signature_is_no_response(transport, make_server):
+    """A 403 that callers took for one about the object would be one to the client."""
+    refusal = b"HTTP/1.1 403 Forbidden\r\nX-Backend-Server-Auth: no signature\r\nContent-Length: 2\r\n\r\nno"
+    server = make_server(lambda wire, head, number: wire.send(refusal))
+    with pytest.raises(RefusedByServer, match=r"response to GET to 127.0.0.1:\d+: refused: no signature"):
+        ask(transport, server)
+    with pytest.raises(RefusedByServer):
+        begin(transport, server, {"transfer-encoding": "chunked", "expect": "100-continue"}).wait_continue()
+    with pytest.raises(RefusedByServer):
+        begin(transport, server, {"transfer-encoding": "chunked"}).duplex(1.0)
+    server = make_server(lambda wire, head, number: wire.send(refusal.replace(b"X-Backend", b"X-Other")))
+    assert ask(transport, server).status == 403
+
+
+def test_a_request_that_is_sent_again_is_signed_anew(make_server, signer):
+    """A server that had read the first one would take the second one for a replay."""
+
+    def answer(wire, head, number):
+        if number == 1 and len(server.heads) == 2:
+            return False
+        wire.send(OK)
+        return True
+
+    server = make_server(answer)
+    transport = HttpTransport(ConnectionPool(Registry()), signer)
+    for _ in range(2):
+        assert ask(transport, server).status == 200
+    assert (server.connections, len(server.heads)) == (2, 3)
+    heads = [head.decode().split("\r\n") for head in server.heads]
+    signatures = {line for head in heads for line in head if line.startswith("X-Backend-Server-Auth: 1 1 ")}
+    assert len(signatures) == 3
+    assert heads[1][:-1] == heads[2][:-1]
 
 
 def test_a_connection_that_the_server_closed_is_replaced_silently(transport, make_server):

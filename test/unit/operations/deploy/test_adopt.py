@@ -14,6 +14,7 @@ from swift.operations.deploy.deployment import Deployment
 from swift.operations.deploy.files import HostFile
 from swift.operations.deploy.hosts import RemoteHosts
 from swift.operations.deploy.inventory import load_inventory
+from swift.operations.deploy.state import next_rotation
 from swift.ring.builder import RingBuilder
 from swift.ring.ringfile import encode
 from test.support.deploy import MemoryHosts, inventory_of
@@ -476,3 +477,18 @@ def test_nothing_is_overwritten_and_proxies_must_be_named(handmade, tmp_path, ca
 def test_a_directory_without_swift_conf_is_an_error(tmp_path):
     with pytest.raises((ConfigError, OSError)):
         adopt(str(tmp_path), ["10.0.0.1"], str(tmp_path / "cluster.toml"))
+
+
+def test_the_authentication_of_servers_is_kept_with_its_secrets(handmade):
+    conf = handmade.etc / "swift.conf"
+    conf.write_text(f"{conf.read_text()}\n[swift-servers]\nmode = accept\nwindow = 30\n")
+    with pytest.raises(AdoptError, match="is missing"):
+        handmade.adopt()
+    (handmade.etc / "server.secret").touch(0o600)
+    (handmade.etc / "server.secret").write_text(f"# by hand\nold\t{'11' * 32}\n")
+    adopted = handmade.adopt()
+    assert adopted.inventory.cluster.server_auth == "accept"
+    assert adopted.secrets.servers == f"old {'11' * 32}\n"
+    assert adopted.inventory.conf["swift.conf"]["swift-servers"] == {"window": "30"}
+    assert "11" * 32 not in adopted.text
+    assert [line.split()[0] for line in next_rotation(adopted.secrets.servers).splitlines()] == ["old", "1"]

@@ -19,9 +19,10 @@ class Site:
         self.folder = folder
         self.hosts = MemoryHosts()
         self.reported = []
+        self.pauses = []
 
     def deployment(self, text=INVENTORY):
-        return Deployment(inventory_of(self.folder, text), self.hosts)
+        return Deployment(inventory_of(self.folder, text), self.hosts, sleep=self.pauses.append)
 
     def apply(self, text=INVENTORY, **options):
         deployment = self.deployment(text)
@@ -271,6 +272,103 @@ def test_damaged_secrets_are_not_shown(site, tmp_path):
     with pytest.raises(ConfigError) as failed:
         site.deployment().prepare()
     assert str(failed.value) == f"{path} is damaged; restore it from a copy"
+
+
+# --- authentication of servers ------------------------------------------------------------------------
+
+REQUIRED = INVENTORY.replace("[cluster]", '[cluster]\nserver_auth = "require"')
+SECRET_PATH = "/etc/swift/server.secret"
+
+
+def secrets_of(site):
+    return {name: files[SECRET_PATH].content.decode() for name, files in site.hosts.files.items()}
+
+
+def ids_of(site):
+    lines = next(iter(secrets_of(site).values())).splitlines()
+    return [line.split()[0] for line in lines]
+
+
+def test_a_cluster_without_the_option_has_no_secret(site):
+    site.apply()
+    assert all(SECRET_PATH not in files for files in site.hosts.files.values())
+    assert b"swift-servers" not in site.hosts.files["one"]["/etc/swift/swift.conf"].content
+
+
+def test_all_hosts_have_the_secret_before_a_server_demands_signatures(site):
+    site.apply()
+    plan, errors = site.apply(REQUIRED)
+    assert errors == [] and "secrets: create the secret of the servers" in list(plan.lines())
+    assert len(set(secrets_of(site).values())) == 1
+    assert b"[swift-servers]\nmode = require\n" in site.hosts.files["two"]["/etc/swift/swift.conf"].content
+    assert [call[0] for call in site.hosts.calls] == ["install"] * 3 + ["switch_units"] * 3
+    assert len(site.pauses) == 1
+    assert site.drift(REQUIRED) == []
+
+
+def test_no_server_demands_signatures_while_a_host_has_no_secret(site):
+    site.apply()
+    site.hosts.failing.add(("install", "two"))
+    _plan, errors = site.apply(REQUIRED)
+    assert len(errors) == 1
+    assert "switch_units" not in [call[0] for call in site.hosts.calls]
+    site.hosts.failing.clear()
+    assert site.apply(REQUIRED)[1] == []
+    assert site.drift(REQUIRED) == []
+
+
+def test_no_plan_shows_a_secret_of_servers(site):
+    site.apply(REQUIRED)
+    before = secrets_of(site)["one"].split()[1]
+    site.hosts.spoil("one", SECRET_PATH)
+    plan = site.deployment(REQUIRED).prepare().plan
+    shown = "\n".join((*plan.diffs(), *plan.lines(), json.dumps(plan.as_json())))
+    assert before not in shown
+    assert "<former secret>" in shown
+    first = MemoryHosts()
+    plan = Deployment(inventory_of(site.folder, REQUIRED), first).prepare().plan
+    assert "    +1 <new secret>" in list(plan.diffs())
+
+
+def test_a_rotation_has_three_steps(site):
+    site.apply(REQUIRED)
+    former = secrets_of(site)["one"]
+    site.pauses.clear()
+    assert site.deployment(REQUIRED).rotate_secret(site.reported.append) == []
+    assert site.reported[-3:] == [
+        "all hosts sign with the secret 1, also accepted: 2",
+        "all hosts sign with the secret 2, also accepted: 1",
+        "all hosts sign with the secret 2",
+    ]
+    assert len(site.pauses) == 4
+    assert len(set(secrets_of(site).values())) == 1 and former not in secrets_of(site)["one"]
+    assert site.drift(REQUIRED) == []
+
+
+def test_a_rotation_that_broke_off_is_completed_by_the_next(site):
+    site.apply(REQUIRED)
+    for step in range(3):
+        steps = iter(range(step))
+
+        def report(_line, steps=steps):
+            if next(steps, None) is None:
+                site.hosts.failing.add(("install", "three"))
+
+        begun = ids_of(site)
+        errors = site.deployment(REQUIRED).rotate_secret(report)
+        assert bool(errors) == (step < 2)
+        site.hosts.failing.clear()
+        if errors:
+            assert site.deployment(REQUIRED).rotate_secret(site.reported.append) == []
+        assert ids_of(site) == [str(int(begun[0]) + 1)]
+
+
+def test_a_cluster_without_a_secret_has_nothing_to_rotate(site):
+    site.apply()
+    with pytest.raises(ConfigError, match="server_auth"):
+        site.deployment().rotate_secret(site.reported.append)
+    with pytest.raises(ConfigError, match="server_auth"):
+        site.deployment(REQUIRED).rotate_secret(site.reported.append)
 
 
 # --- clusters with a layout ---------------------------------------------------------------------------

@@ -26,6 +26,7 @@ GOOD = {
     "async": {"async_pending": 7, "async_pending_last": 1000.5},
     "driveaudit": {"drive_audit_errors": 0},
     "deviceerrors/object": {"device_errors": {"sda": {"errors": 4, "last": NOW_S, "error": "EIO"}}},
+    "serverauth/object": {"mode": "require", "key_ids": ["1"]},
     "native": {"native_disk": True},
     "layout": {"layout": {"version": 3, "id": "a", "issued": NOW_S, "last_check": NOW_S, "error": ""}},
     "compactor/object": {
@@ -55,6 +56,9 @@ NONSENSE = [
     {"/srv/node": [["sda"], 7, None]},
     {"device_errors": 7},
     {"native_disk": 1},
+    {"mode": 7},
+    {"mode": "require", "key_ids": 7, "refused": 7},
+    {"mode": "x" * 999, "key_ids": [None, {}], "refused": {"count": 1e999, "last": 10**400, "address": []}},
     {"layout": {"version": "x", "issued": 1e999, "last_check": None, "changed": {"a": 1}, "error": 5}},
     {"layout": {"version": 7, "changed": [None, 1], "id": []}},
     {"object_packed_devices": 7},
