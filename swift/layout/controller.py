@@ -26,7 +26,7 @@ from swift.layout.observation import Observation, Observer, RingProgress
 from swift.layout.plan import is_object_ring, label_of, united_devices
 from swift.layout.state import LayoutState, RingState
 from swift.layout.steps import FULL, HELD, Limits, Step, next_step, reshape
-from swift.layout.store import LayoutStore, LeaseKeeper
+from swift.layout.store import Held, LayoutStore, LeaseKeeper
 from swift.ring.builder import RingBuilder
 from swift.ring.device import DeviceRecord
 from swift.ring.partpower import finish_increase, increase, prepare_increase
@@ -81,6 +81,9 @@ class Outcome:
     state: LayoutState | None = None
 
 
+_OTHER = Outcome("another controller has the lease")
+
+
 class Controller:
     """Carries out the layout of a cluster while it has the lease."""
 
@@ -94,8 +97,12 @@ class Controller:
         pace: Pace,
         drain: DrainPolicy,
         ordered: Collection[str] = (),
+        rest_ticks: int = 1,
     ):
-        """``ordered`` are the rings in which the index of a copy counts (erasure coded policies)."""
+        """``ordered`` are the rings in which the index of a copy counts (erasure coded policies).
+
+        At rest the cluster is looked at once in ``rest_ticks`` decisions.
+        """
         self._store = store
         self._observer = observer
         self._publisher = publisher
@@ -108,23 +115,33 @@ class Controller:
         self._builders: dict[str, RingBuilder] = {}
         self._digests: dict[str, str] = {}
         self._decision = ""
+        self._rest_ticks = rest_ticks
+        self._ticks = -1
 
     def tick(self) -> Outcome:
         """Make one decision. Raises ``SwiftError`` and OSError."""
-        if not self._lease.hold(self._decision):
-            return Outcome("another controller has the lease")
-        outcome = self._decide()
+        held = self._store.read()
+        if held.state.is_moving:
+            if not self._lease.hold(self._decision):
+                return _OTHER
+        else:
+            # At rest nothing is written, and devices that are away are looked for less often.
+            self._ticks += 1
+            if self._publisher.version() >= held.state.version and self._ticks % self._rest_ticks:
+                return Outcome(self._decision, held.state)
+        outcome = self._decide(held)
         self._decision = outcome.text
         return outcome
 
-    def _decide(self) -> Outcome:
-        held = self._store.read()
+    def _decide(self, held: Held) -> Outcome:
         if self._publisher.version() < held.state.version:
             self._publish(held.state)
         seen = self._observer.look()
         state, text = self._advance(held.state, seen)
         if state == held.state:
             return Outcome(text, state)
+        if not held.state.is_moving and not self._lease.hold(text):
+            return _OTHER
         try:
             self._store.write(state, held.etag)
         except Conflict:

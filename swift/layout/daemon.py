@@ -30,6 +30,8 @@ from swift.telemetry.metrics import GaugeMetric
 from swift.telemetry.telemetry import Telemetry
 
 NAME = "layout-controller"
+#: Decisions of which one looks at a cluster whose layout is at rest.
+_REST_TICKS = 4
 #: Requests of which the slowest is the latency of a moment, and their bytes.
 _PROBES, _PROBE_BYTES = 5, 4096
 _MOVES = GaugeMetric(
@@ -226,6 +228,7 @@ def _make_task(parts: DaemonParts) -> DaemonTask:
         LeaseKeeper(store, holder, settings.lease_seconds, time.monotonic),
         pace=settings.pace,
         drain=settings.drain,
+        rest_ticks=_REST_TICKS,
         ordered=[policy.ring_name for policy in policies if policy.ec],
     )
     return LayoutControllerTask(controller, parts.context.telemetry)
