@@ -250,8 +250,9 @@ class Controller:
             away = [
                 dev for dev in builders[name].live_devs if dev.get("parts") and label_of(dev) in seen.away
             ]
-            if away and self._leaves(ring, away):
-                has_arrived = progress.is_in_order_elsewhere
+            if away:
+                # Nothing but copies on such devices may move, although the others report no fault yet.
+                has_arrived = progress.is_in_order_elsewhere and self._leaves(ring, away)
             else:
                 has_arrived = progress.is_in_order and not (ring.is_from_dead and progress.failed)
             if not has_arrived:

@@ -195,6 +195,7 @@ def test_a_dead_host_is_drained_and_taken_back_and_another_controller_takes_over
     shutil.copy(hosts.etc(1) / "layout.key", hosts.etc(2) / "layout.key")
     hosts.spawn_controller(2)
     hosts.start_host(3)
+    hosts.await_listening()
 
     def is_back():
         return [hosts.held(number, 2) for number in hosts.numbers] == before

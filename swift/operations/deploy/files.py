@@ -32,6 +32,8 @@ SECRET_PATH = f"{ETC}/{ServerAuthSettings.secret_file}"
 INSTANCE = "replication"
 #: The unit of all daemons of a host in one process.
 ALL_DAEMONS = "swift-daemons"
+#: Beginnings of the names of daemons that operators configure and start themselves.
+_BY_HAND = ("s3-", "layout-controller")
 #: Path of the layout's public keys on hosts.
 LAYOUT_KEYS = f"{ETC}/{PUBLIC_KEYS}"
 _SEEDS = 3
@@ -65,7 +67,7 @@ def daemons_of(server_type: str, *, once: bool) -> list[str]:
         name
         for name, daemon in declared.daemons().items()
         if daemon.server_type == server_type
-        and not name.startswith("s3-")
+        and not name.startswith(_BY_HAND)
         and (once or not daemon.once_per_cluster)
     ]
 

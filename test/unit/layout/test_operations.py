@@ -65,7 +65,8 @@ class World:
     def look(self):
         digest = self.controller._digest("object", self.state.rings["object"])
         elsewhere = self.in_order or bool(self.away)
-        progress = RingProgress(digest, self.in_order and not self.away, elsewhere, left=3)
+        # Passes that ended before a device was gone report no fault.
+        progress = RingProgress(digest, self.in_order, elsewhere, left=3)
         return Observation(
             self.clock.now_s, {"object": progress}, self.away, self.usage, self.relinked, self.latency_s
         )
