@@ -123,7 +123,9 @@ def _server_secrets(config: ClusterConfig) -> str:
         with open(config.secret_path, encoding="ascii") as file:
             lines = (line.split() for line in file)
             return "".join(f"{words[0]} {words[1]}\n" for words in lines if words and words[0][0] != "#")
-    except (SecretError, FileNotFoundError) as error:
+    except FileNotFoundError:
+        raise AdoptError(f"{config.secret_path} is missing: copy it from a node")
+    except SecretError as error:
         raise AdoptError(f"the secrets of servers cannot be adopted: {error}")
 
 
