@@ -18,10 +18,12 @@ from typing import cast
 from swift import green
 from swift.base.documents import JsonObject
 from swift.base.errors import SwiftError
-from swift.compose import cluster_of, internal_pipeline
+from swift.cluster.transport import NodeTimeouts
+from swift.compose import cluster_of, connections_to_nodes, internal_pipeline
 from swift.config.commandline import CommandLine, print_report, reports_errors
 from swift.gateway.documents import document_client
 from swift.layout.edits import Action, EditError, LayoutEdit, Selector
+from swift.layout.fetching import LayoutClient, fetch_layout, parse_servers
 from swift.layout.observation import HealthObserver
 from swift.layout.operations import LayoutOperations
 from swift.layout.plan import LayoutPlan, Usage, label_of
@@ -35,6 +37,7 @@ from swift.ring.builder import RingBuilder
 from swift.ring.layoutfiles import create_keys
 from swift.ring.ringfile import encode, replace_file
 from swift.runtime.service.services import SWIFT_DIR
+from swift.telemetry.telemetry import Telemetry
 
 NAME = "swift-layout"
 _EPILOG = """devices are named by IP, IP/DEVICE, IP:PORT/DEVICE, zN, rNzN or rNzN-IP/DEVICE
@@ -319,9 +322,25 @@ def _export(context: Context) -> int:
     return 0
 
 
+def _fetch(args: argparse.Namespace) -> int:
+    """Bring the rings of other nodes to this one, which has ``layout.pub``."""
+    conf = {"swift_dir": args.swift_dir}
+    transport = connections_to_nodes(conf, Telemetry())
+    client = LayoutClient(transport, NAME, NodeTimeouts(args.timeout, args.timeout))
+    manifest = fetch_layout(args.swift_dir, client, parse_servers(args.servers))
+    print(f"{args.swift_dir} has {manifest}")
+    return 0
+
+
 # --- the command line ---------------------------------------------------------------------------------
 
 Run = Callable[[Context], int]
+
+
+def _with_layout(args: argparse.Namespace) -> int:
+    """Run a command that needs the layout of this node's cluster."""
+    act: Run = args.act
+    return act(Context.of_node(args))
 
 
 def make_parser() -> CommandLine:
@@ -338,7 +357,7 @@ def make_parser() -> CommandLine:
         made = commands.add_parser(
             name, help=text, description=f"{text[0].upper()}{text[1:]}.", epilog=f"example: {NAME} {example}"
         )
-        made.set_defaults(run=run)
+        made.set_defaults(run=_with_layout, act=run)
         return cast(argparse.ArgumentParser, made)
 
     first = command("init", _init, "take over the rings of this cluster from their builders", "init")
@@ -364,6 +383,13 @@ def make_parser() -> CommandLine:
     )
     power.add_argument("ring", metavar="RING", help="the ring")
     command("history", _history, "list the changes", "history --format json")
+    fetch = command(
+        "fetch", _show, "bring the rings of other nodes to a new one", "fetch --from 10.0.0.1:6200"
+    )
+    fetch.add_argument(
+        "--from", dest="servers", action="append", required=True, metavar="IP:PORT", help="a storage server"
+    )
+    fetch.set_defaults(run=_fetch)
     export = command("export", _export, "write builders and rings into a directory", "export /tmp/rings")
     export.add_argument("directory", metavar="DIR", help="the directory")
     return parser
@@ -411,9 +437,9 @@ def _add_edits(command: Callable[[str, Run, str, str], argparse.ArgumentParser])
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return the exit code."""
     args = make_parser().parse_args(argv)
-    run: Run = args.run
+    run: Callable[[argparse.Namespace], int] = args.run
     try:
-        return run(Context.of_node(args))
+        return run(args)
     except KeyboardInterrupt:
         return 130
 

@@ -26,7 +26,7 @@ class Node:
 
     def run(self, line):
         args = make_parser().parse_args(["-d", str(self.folder), *line.split()])
-        return args.run(Context(args, self.operations, Usage))
+        return args.act(Context(args, self.operations, Usage))
 
 
 @pytest.fixture
@@ -126,3 +126,11 @@ def test_steps_are_paused_reverted_and_exported(node, capsys, tmp_path):
 def test_a_node_without_a_pipeline_says_so_in_one_line(tmp_path, capsys):
     assert main(["-d", str(tmp_path), "show"]) == 1
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_node_without_the_layouts_key_fetches_nothing(tmp_path, capsys):
+    (tmp_path / "swift.conf").write_text("[swift-hash]\nswift_hash_path_suffix = a\n")
+    assert main(["-d", str(tmp_path), "-t", "0.5", "fetch", "--from", "127.0.0.1:1"]) == 1
+    assert "127.0.0.1:1" in capsys.readouterr().err
+    assert main(["-d", str(tmp_path), "fetch", "--from", "nowhere"]) == 1
+    assert "is not IP:PORT" in capsys.readouterr().err
