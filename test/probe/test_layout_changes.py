@@ -94,9 +94,8 @@ class LayoutHosts(Hosts):
 
     def spawn_controller(self, number):
         """Start a controller of its own on a host."""
-        conf = self.etc(number) / "layout-controller.conf"
-        text = (self.etc(number) / "internal-client.conf").read_text()
-        conf.write_text(f"{text}\n[layout-controller]\ninterval = 3\n{CONTROLLER}")
+        conf = self.etc(number) / "object-server" / f"{number}.conf"
+        conf.write_text(f"{conf.read_text()}\n[layout-controller]\ninterval = 3\n{CONTROLLER}")
         self._spawn(number, f"controller-{number}", "-m", "swift.cli.daemons", f"layout-controller={conf}")
 
     def held(self, number, at=1):
