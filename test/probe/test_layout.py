@@ -31,7 +31,7 @@ class LayoutCluster:
         for node in self.plan.node_numbers():
             self.folder(node).mkdir()
             for path in self.plan.etc.iterdir():
-                if path.name == "swift.conf" or is_layout_file(path.name):
+                if path.name in ("swift.conf", "server.secret") or is_layout_file(path.name):
                     shutil.copy(path, self.folder(node))
             for kind in (*KINDS, "layout"):
                 conf = self.plan.etc / f"{kind}-server" / f"{node}.conf"
