@@ -461,7 +461,7 @@ def test_several_archives_of_one_node_are_all_used(sim):
 def write_only(sim, numbers, body, stamp, *, durable=True):
     """Put archives of one upload on some nodes only."""
     others = set(range(1, 7)) - set(numbers)
-    donor = SimCluster(sim.root / f"donor{next(NUMBERS)}", sim.context.rings._dir, packed=lambda _n: False)
+    donor = SimCluster(sim.root / f"donor{next(NUMBERS)}", sim.context.rings.folder, packed=lambda _n: False)
     donor("PUT", "/a/c", {"x-storage-policy": "ec32"})
     assert donor("PUT", "/a/c/o", {"x-timestamp": f"170000000{stamp}.00000"}, body).status == 201
     donor.close()
