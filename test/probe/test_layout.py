@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import shutil
+import urllib.error
 import urllib.request
 
 import pytest
 
 from swift.aio.make import make_cluster
+from swift.cluster.transport import NodeAddress, NodeTimeouts
+from swift.compose import connections_to_nodes
+from swift.layout.fetching import LayoutClient
 from swift.ring import builderfile
 from swift.ring.builder import RingBuilder
 from swift.ring.layoutfiles import LayoutFolder, create_keys, publish, read_private_key
 from swift.ring.manifest import is_layout_file, is_ring
 from swift.ring.ringfile import encode
+from swift.telemetry.telemetry import Telemetry
 from test.support.cluster import LiveCluster
 
 NODES = 3
@@ -77,6 +82,12 @@ class LayoutCluster:
         with urllib.request.urlopen(url, timeout=10) as response:
             return response.read()
 
+    def manifest_of(self, node):
+        """The manifest of a node's server, as node 1 reads it."""
+        transport = connections_to_nodes({"swift_dir": str(self.folder(1))}, Telemetry())
+        client = LayoutClient(transport, "test", NodeTimeouts(5, 5))
+        return client.manifest(NodeAddress(self.plan.storage_ip, self.plan.port("object", node)))
+
     def page(self, node):
         """The recon page of a node's agent."""
         return json.loads(self.get(node, "/recon/layout"))["layout"]
@@ -94,7 +105,10 @@ def test_published_layouts_reach_running_nodes(layout):
     files = layout.publish()
     live.await_true(lambda: [layout.version(node) for node in (2, 3)] == [1, 1], "all nodes have version 1")
     assert layout.has(2, files) and layout.has(3, files)
-    assert layout.get(3, "/.layout/manifest") == (layout.folder(1) / "layout.manifest").read_bytes()
+    # Servers know each other: a manifest is for them alone.
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        layout.get(3, "/.layout/manifest")
+    assert layout.manifest_of(3) == (layout.folder(1) / "layout.manifest").read_bytes()
 
     # A node that is away during two versions, and comes back beside one that serves garbage.
     live.kill("daemons-3")
