@@ -361,7 +361,8 @@ class _Exchange:
         if isinstance(response.body, bytes) and "content-length" not in headers:
             headers["content-length"] = str(len(response.body))
         response.headers = headers
-        check_refusal(response.status, headers)
+        if response.status == 403:
+            check_refusal(response.status, headers)
         if self._method == "HEAD" or response.status in (204, 304):
             response.discard()
         dies = faults.dies_after.get(self._port) if self._method == "GET" else None
