@@ -168,14 +168,8 @@ def plans_from_args(args: argparse.Namespace) -> tuple[ClusterPlan | None, Clust
     if plan is None:
         if args.data.exists() and any(args.data.iterdir()):
             raise ConfigError(f"{args.data} is not empty and not a cluster; choose another directory")
-        plan = new_plan(
-            args.data,
-            **{
-                **choices,
-                "key": choices["key"] or secrets.token_hex(16),
-                "tempauth": bool(args.tempauth),
-            },
-        )
+        made = {"key": choices["key"] or secrets.token_hex(16), "tempauth": bool(args.tempauth)}
+        plan = new_plan(args.data, **{**choices, **made})
         plan.check()
         # A cluster that cannot be started here is not made.
         if plan.xfs:

@@ -149,11 +149,8 @@ def plan_lines(state: LayoutState, plan: LayoutPlan) -> Iterator[str]:
             for label, count in sorted(counts.items()):
                 yield f"  {label} {verb} {count:,}"
     if plan.rings:
-        measured = "measured" if plan.is_measured else "assumed"
-        yield (
-            f"time: about {_duration_text(plan.duration_s)}, at {plan.rate / 1e6:,.0f} MB/s into each device "
-            f"({measured})"
-        )
+        source = "in the cluster, as measured" if plan.is_measured else "into each device, as assumed"
+        yield f"time: about {_duration_text(plan.duration_s)}, at {plan.rate / 1e6:,.1f} MB/s {source}"
         yield "at risk meanwhile: one copy of a partition in motion; all others stay in their places"
     for text in plan.objections:
         yield f"against it: {text}"
@@ -164,13 +161,13 @@ def plan_lines(state: LayoutState, plan: LayoutPlan) -> Iterator[str]:
 def _apply(context: Context) -> int:
     args = context.args
     state, plan = context.operations.apply(context.usage(), force=args.force)
-    moves = sum(ring.moves for ring in plan.rings)
+    moves = sum(plan.moves.values())
     print(f"change {state.changes[-1].number}: {moves:,} copies move; see: {NAME} watch")
     return 0
 
 
 def _revert(context: Context) -> int:
-    state = context.operations.revert(context.args.number, force=context.args.force)
+    state = context.operations.revert(context.usage(), context.args.number, force=context.args.force)
     print(f"change {state.changes[-1].number}: {state.changes[-1].text}; see: {NAME} watch")
     return 0
 

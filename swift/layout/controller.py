@@ -21,12 +21,12 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from swift.gateway.documents import Conflict
-from swift.layout.dead import DrainPolicy, Shelf, judge_dead
+from swift.layout.dead import DrainPolicy, judge_dead
 from swift.layout.observation import Observation, Observer, RingProgress
 from swift.layout.plan import is_object_ring, label_of, united_devices
 from swift.layout.state import LayoutState, RingState
 from swift.layout.steps import FULL, HELD, Limits, Step, next_step, reshape
-from swift.layout.store import Held, LayoutStore, LeaseKeeper
+from swift.layout.store import BuilderCache, Held, LayoutStore, LeaseKeeper
 from swift.ring.builder import RingBuilder
 from swift.ring.device import DeviceRecord
 from swift.ring.partpower import finish_increase, increase, prepare_increase
@@ -42,6 +42,9 @@ _SPLIT_STEPS = {
     SplitPhase.RELINK: ("its partitions are split", increase),
     SplitPhase.CLEANUP: ("the increase of its part power is complete", finish_increase),
 }
+_DIGESTS_MAX = 1000
+#: Names in a sentence at most.
+_NAMES_MAX = 3
 #: Weight of the last step in the average rate.
 _RATE_SHARE = 0.3
 
@@ -110,9 +113,8 @@ class Controller:
         self._pace = pace
         self._drain = drain
         self._ordered = ordered
-        self._shelf = Shelf(self._builder, self._add_builder)
-        #: Builder name → the builder; at most the few that the state names now.
-        self._builders: dict[str, RingBuilder] = {}
+        self._cache = BuilderCache(store)
+        #: Ring and builder → MD5 of the ring file.
         self._digests: dict[str, str] = {}
         self._decision = ""
         self._rest_ticks = rest_ticks
@@ -154,33 +156,21 @@ class Controller:
 
     # --- rings ---------------------------------------------------------------------------------------
 
-    def _builder(self, name: str) -> RingBuilder:
-        builder = self._builders.get(name)
-        if builder is None:
-            builder = self._builders[name] = self._store.read_builder(name)
-        return builder
-
-    def _add_builder(self, builder: RingBuilder) -> str:
-        name = self._store.add_builder(builder)
-        self._builders[name] = builder
-        return name
-
     def _publish(self, state: LayoutState) -> None:
         files: dict[str, bytes] = {}
         for name, ring in state.rings.items():
-            builder = self._builder(ring.builder)
+            builder = self._cache.read(ring.builder)
             files[f"{name}.ring.gz"] = encode(builder.table(), f"{name}.ring.gz")
             files[f"{name}.builder"] = builder.to_bytes()
         self._publisher.publish(state.cluster, state.version, state.issued_s, files)
-        needed = state.blobs()
-        self._builders = {name: each for name, each in self._builders.items() if name in needed}
+        self._cache.keep(state.blobs())
 
     def _digest(self, name: str, ring: RingState) -> str:
         """Return the MD5 of the ring file of now, as recon pages have it."""
         key = f"{name} {ring.builder}"
         if key not in self._digests:
-            content = encode(self._builder(ring.builder).table(), f"{name}.ring.gz")
-            if len(self._digests) > 4 * (1 + len(self._builders)):
+            content = encode(self._cache.read(ring.builder).table(), f"{name}.ring.gz")
+            if len(self._digests) >= _DIGESTS_MAX:
                 self._digests.clear()
             self._digests[key] = hashlib.md5(content, usedforsecurity=False).hexdigest()
         return self._digests[key]
@@ -189,8 +179,8 @@ class Controller:
 
     def _advance(self, state: LayoutState, seen: Observation) -> tuple[LayoutState, str]:
         """Return the next state, and a sentence about it."""
-        builders = {name: self._builder(ring.builder) for name, ring in state.rings.items()}
-        changed = judge_dead(state, builders, seen, self._drain, self._shelf)
+        builders = {name: self._cache.read(ring.builder) for name, ring in state.rings.items()}
+        changed = judge_dead(state, builders, seen, self._drain, self._cache)
         if changed is not None:
             return changed
         split = self._split(state, builders, seen)
@@ -229,7 +219,7 @@ class Controller:
             text, change = _SPLIT_STEPS[step]
             change(builder)
             following = replace(
-                ring, builder=self._add_builder(builder), is_splitting=step != SplitPhase.CLEANUP
+                ring, builder=self._cache.add(builder), is_splitting=step != SplitPhase.CLEANUP
             )
             following_state = state.with_ring(name, following)
             return replace(
@@ -249,12 +239,7 @@ class Controller:
             return _sentence(name, progress, ())
         labels = {label_of(dev) for dev in builder.live_devs if dev.get("parts")}
         left = sorted(labels - seen.relinked.get(name, frozenset()))
-        more = f" and {len(left) - 3} more" if len(left) > 3 else ""
-        return (
-            f"ring {name}: run swift-object-relinker {step.value} for {', '.join(left[:3])}{more}"
-            if left
-            else ""
-        )
+        return f"ring {name}: run swift-object-relinker {step.value} for {_listed(left)}" if left else ""
 
     def _unarrived(self, state: LayoutState, builders: Mapping[str, RingBuilder], seen: Observation) -> str:
         """Return why the next step has to wait for copies; empty if all have arrived."""
@@ -280,7 +265,7 @@ class Controller:
         """Return True if the target has nothing on the devices that are away."""
         if not ring.target:
             return False
-        held = Counter(device for row in self._builder(ring.target).rows or () for device in row)
+        held = Counter(device for row in self._cache.read(ring.target).rows or () for device in row)
         return not any(held[dev["id"]] for dev in away)
 
     def _paced(self, state: LayoutState, seen: Observation) -> tuple[LayoutState, str]:
@@ -306,9 +291,8 @@ class Controller:
         for name, ring in state.rings.items():
             if not ring.target:
                 continue
-            now, target = builders[name], self._builder(ring.target)
+            now, target = builders[name], self._cache.read(ring.target)
             builder, step, is_last = self._next_builder(state, now, target, seen, name)
-            dead = {dev["id"] for dev in now.live_devs if label_of(dev) in seen.away}
             waiting.update(step.waiting)
             if builder is None:
                 continue
@@ -316,11 +300,11 @@ class Controller:
                 name,
                 replace(
                     ring,
-                    builder=self._add_builder(builder),
+                    builder=self._cache.add(builder),
                     previous=ring.builder if step.moves else "",
                     target="" if is_last else ring.target,
                     moves_now=len(step.moves),
-                    is_from_dead=any(move.source in dead for move in step.moves),
+                    is_from_dead=step.is_from_dead,
                 ),
             )
             moved_bytes += len(step.moves) * (each if is_object_ring(name) else 0.0)
@@ -387,9 +371,14 @@ def _sentence(name: str, progress: RingProgress, away: Sequence[str]) -> str:
     if progress.left == 0 and progress.failed:
         return f"ring {name}: {progress.failed:,} copies could not be compared with others; see swift-health"
     if progress.waiting:
-        more = f" and {len(progress.waiting) - 3} more" if len(progress.waiting) > 3 else ""
-        return f"ring {name}: waiting for reports of {', '.join(progress.waiting[:3])}{more}"
+        return f"ring {name}: waiting for reports of {_listed(progress.waiting)}"
     return f"ring {name}: {progress.left:,} copies are still to arrive"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    more = f" and {len(names) - _NAMES_MAX} more" if len(names) > _NAMES_MAX else ""
+    return ", ".join(names[:_NAMES_MAX]) + more
 
 
 def _reason(waiting: Counter[str]) -> str:

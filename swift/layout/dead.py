@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from swift.layout.edits import settle
 from swift.layout.observation import Observation
 from swift.layout.plan import label_of, make_plan
-from swift.layout.state import OFF, ON, Change, DeadDevice, LayoutState
+from swift.layout.state import OFF, ON, DeadDevice, LayoutState
+from swift.layout.store import BuilderCache
 from swift.ring.builder import RingBuilder
 from swift.ring.errors import RingError
 
@@ -25,20 +26,12 @@ class DrainPolicy:
     devices_max: int = 12
 
 
-@dataclass(frozen=True)
-class Shelf:
-    """Builders of a layout: those by their names, and a place for new ones."""
-
-    read: Callable[[str], RingBuilder]
-    add: Callable[[RingBuilder], str]
-
-
 def judge_dead(
     state: LayoutState,
     builders: Mapping[str, RingBuilder],
     seen: Observation,
     policy: DrainPolicy,
-    shelf: Shelf,
+    cache: BuilderCache,
 ) -> tuple[LayoutState, str] | None:
     """Return the state after a change of what is known about devices that are away; None without a change."""
     known = dict(state.dead)
@@ -53,7 +46,7 @@ def judge_dead(
     if any(ring.is_splitting for ring in state.rings.values()):
         return None
     if back:
-        return _take_back(state, back, seen, shelf)
+        return _take_back(state, back, builders, seen, cache)
     fresh = sorted(label for label in seen.away if label in held and label not in known)
     if fresh:
         known.update({label: DeadDevice(seen.now_s) for label in fresh})
@@ -79,7 +72,7 @@ def judge_dead(
     ]
     if policy.mode != ON or not due:
         return None
-    return _drain(state, _within_bounds(due, known, held, policy), builders, seen, shelf)
+    return _drain(state, _within_bounds(due, known, held, policy), builders, seen, cache)
 
 
 def _within_bounds(
@@ -104,7 +97,7 @@ def _drain(
     labels: list[str],
     builders: Mapping[str, RingBuilder],
     seen: Observation,
-    shelf: Shelf,
+    cache: BuilderCache,
 ) -> tuple[LayoutState, str] | None:
     if not labels:
         return None
@@ -113,7 +106,7 @@ def _drain(
     weights: dict[str, dict[str, float]] = {label: {} for label in labels}
     targets: dict[str, RingBuilder] = {}
     for name, ring in state.rings.items():
-        target = shelf.read(ring.target or ring.builder).copy()
+        target = cache.read(ring.target or ring.builder).copy()
         chosen = [dev for dev in target.live_devs if label_of(dev) in labels and dev["weight"]]
         for dev in chosen:
             weights[label_of(dev)][name] = dev["weight"]
@@ -127,19 +120,25 @@ def _drain(
             return None
         targets[name] = target
     # That a zone has no copy, or others have two, is what its death means; space must be there.
-    if not targets or make_plan(builders, targets, seen.usage).space:
+    plan = make_plan(builders, targets, seen.usage)
+    if not targets or plan.space:
         return None
     for name, target in targets.items():
-        before[name], after[name] = state.rings[name].builder, shelf.add(target)
+        before[name], after[name] = state.rings[name].builder, cache.add(target)
     dead = dict(state.dead)
     for label in labels:
         dead[label] = replace(dead[label], drained_s=seen.now_s, weights=weights[label])
     text = f"drain {', '.join(labels)}: away for too long"
-    return with_change(replace(state, dead=dead), text, before, after, seen.now_s), text
+    following = replace(state, dead=dead)
+    return following.with_change(text, before, after, seen.now_s, moves=plan.moves), text
 
 
 def _take_back(
-    state: LayoutState, back: list[str], seen: Observation, shelf: Shelf
+    state: LayoutState,
+    back: list[str],
+    builders: Mapping[str, RingBuilder],
+    seen: Observation,
+    cache: BuilderCache,
 ) -> tuple[LayoutState, str]:
     """Forget that devices were away; give those that were drained their weights and partitions again."""
     dead = {label: each for label, each in state.dead.items() if label not in back}
@@ -161,27 +160,13 @@ def _take_back(
             # Its data is still there: the former places need the least copying.
             after[name] = last.before[name]
             continue
-        target = shelf.read(ring.target or ring.builder).copy()
+        target = cache.read(ring.target or ring.builder).copy()
         for dev in target.live_devs:
             if label_of(dev) in given and not dev["weight"]:
                 target.change_device(dev["id"], weight=given[label_of(dev)])
         settle(target, seed=state.version)
-        after[name] = shelf.add(target)
+        after[name] = cache.add(target)
     text = f"take back {', '.join(back)}"
-    return with_change(following, text, before, after, seen.now_s), text
-
-
-def with_change(
-    state: LayoutState, text: str, before: Mapping[str, str], after: Mapping[str, str], now_s: float
-) -> LayoutState:
-    """Return the state with new targets, and a change about them; one that is under way is replaced."""
-    changes = tuple(
-        replace(each, state="replaced", ended_s=now_s) if each.state == "running" else each
-        for each in state.changes
-    )
-    number = 1 + max((each.number for each in state.changes), default=0)
-    following = replace(state, changes=(*changes, Change(number, now_s, text, before, after)))
-    for name, target in after.items():
-        ring = following.rings[name]
-        following = following.with_ring(name, replace(ring, target=target, moves_total=0, moves_done=0))
-    return following
+    targets = {name: cache.read(target) for name, target in after.items()}
+    moves = make_plan(builders, targets, seen.usage).moves
+    return following.with_change(text, before, after, seen.now_s, moves=moves), text

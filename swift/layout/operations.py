@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from swift.gateway.documents import Conflict
-from swift.layout.dead import with_change
 from swift.layout.edits import EditError, LayoutEdit, apply_edits, settle
 from swift.layout.plan import LayoutPlan, Usage, is_object_ring, make_plan, united_devices
 from swift.layout.state import Change, LayoutState, RingState
@@ -120,16 +119,9 @@ class LayoutOperations:
         state = replace(held.state, staged=(), rings=rings)
         if len(rings) > len(held.state.rings):
             state = replace(state, version=state.version + 1, issued_s=self._now())
-        state = with_change(state, text, before, after, self._now())
-        state = self._with_totals(state, proposal.plan)
+        state = state.with_change(text, before, after, self._now(), moves=proposal.plan.moves)
         self._store.write(state, held.etag)
         return state, proposal.plan
-
-    @staticmethod
-    def _with_totals(state: LayoutState, plan: LayoutPlan) -> LayoutState:
-        for ring in plan.rings:
-            state = state.with_ring(ring.name, replace(state.rings[ring.name], moves_total=ring.moves))
-        return state
 
     def increase_part_power(self, name: str) -> LayoutState:
         """Let a ring of objects have twice as many partitions; this cannot be reverted."""
@@ -142,14 +134,14 @@ class LayoutOperations:
             if state.is_moving:
                 raise EditError("another change is under way; wait for its end: swift-layout watch")
             builder = self._store.read_builder(state.rings[name].builder)
-            # What cannot be prepared is refused now.
+            # Raises, so that nothing begins that cannot be prepared.
             prepare_increase(builder)
-            state = with_change(state, f"increase the part power of {name}", {}, {}, self._now())
+            state = state.with_change(f"increase the part power of {name}", {}, {}, self._now())
             return state.with_ring(name, replace(state.rings[name], is_splitting=True))
 
         return self._change(begin)
 
-    def revert(self, number: int = 0, *, force: bool = False) -> LayoutState:
+    def revert(self, usage: Usage, number: int = 0, *, force: bool = False) -> LayoutState:
         """Go back to the rings before a change, 0: the last one; changes after it are undone as well."""
         held = self._store.read()
         change = _change_to_revert(held.state, number)
@@ -169,15 +161,16 @@ class LayoutOperations:
                 raise EditError(f"ring {name} has more partitions since then, which cannot be undone")
             united_devices(now, target)
             targets[name] = target
-        plan = make_plan(self.builders(held.state), targets, Usage(), rate=held.state.rate)
+        plan = make_plan(self.builders(held.state), targets, usage, rate=held.state.rate)
         if plan.objections and not force:
             raise Objections("; ".join(plan.objections))
-        state = with_change(held.state, f"revert change {change.number}", before, after, self._now())
+        text = f"revert change {change.number}"
+        state = held.state.with_change(text, before, after, self._now(), moves=plan.moves)
         numbers = {each.number for each in undone}
         changes = tuple(
             replace(each, state="reverted") if each.number in numbers else each for each in state.changes
         )
-        state = self._with_totals(replace(state, changes=changes), plan)
+        state = replace(state, changes=changes)
         self._store.write(state, held.etag)
         return state
 

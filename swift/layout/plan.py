@@ -83,11 +83,16 @@ class LayoutPlan:
     """The difference of all rings that change."""
 
     rings: tuple[RingPlan, ...]
-    #: Bytes a second into each device, and whether they were measured.
+    #: Bytes a second: of the cluster, if they were measured, else those into each device.
     rate: float
     is_measured: bool
     #: Sentences about devices that would be too full.
     space: tuple[str, ...] = ()
+
+    @property
+    def moves(self) -> dict[str, int]:
+        """Copies that move, by ring."""
+        return {ring.name: ring.moves for ring in self.rings}
 
     @property
     def objections(self) -> tuple[str, ...]:
@@ -96,18 +101,22 @@ class LayoutPlan:
 
     @property
     def duration_s(self) -> float:
-        """Seconds until the busiest device has its copies, and ``min_part_hours`` were kept."""
-        return max((self._ring_s(ring) for ring in self.rings), default=0.0)
-
-    def _ring_s(self, ring: RingPlan) -> float:
-        each = ring.bytes / ring.moves if ring.moves else 0.0
-        return max(max(ring.gains.values(), default=0) * each / self.rate, ring.wait_s)
+        """Seconds until all copies have arrived, and ``min_part_hours`` were kept."""
+        wait_s = max((ring.wait_s for ring in self.rings), default=0.0)
+        if self.is_measured:
+            moving_s = sum(ring.bytes for ring in self.rings) / self.rate
+        else:
+            busiest = (
+                max(ring.gains.values()) * ring.bytes / ring.moves for ring in self.rings if ring.moves
+            )
+            moving_s = max(busiest, default=0.0) / self.rate
+        return max(moving_s, wait_s)
 
     def as_json(self) -> JsonObject:
         """Return the plan for programs."""
         return {
             "rings": [ring.as_json() for ring in self.rings],
-            "moves": sum(ring.moves for ring in self.rings),
+            "moves": sum(self.moves.values()),
             "bytes": sum(ring.bytes for ring in self.rings),
             "duration_s": self.duration_s,
             "rate_bytes_s": self.rate,

@@ -117,6 +117,31 @@ class LayoutState:
         """Return the state with another ring."""
         return replace(self, rings={**self.rings, name: ring})
 
+    def with_change(
+        self,
+        text: str,
+        before: Mapping[str, str],
+        after: Mapping[str, str],
+        now_s: float,
+        *,
+        moves: Mapping[str, int] | None = None,
+    ) -> LayoutState:
+        """Return the state with new targets, and a change about them; one that is under way is replaced.
+
+        ``moves`` are the copies that move in each ring.
+        """
+        changes = tuple(
+            replace(each, state="replaced", ended_s=now_s) if each.state == "running" else each
+            for each in self.changes
+        )
+        number = 1 + max((each.number for each in self.changes), default=0)
+        following = replace(self, changes=(*changes, Change(number, now_s, text, before, after)))
+        for name, target in after.items():
+            total = (moves or {}).get(name, 0)
+            ring = replace(following.rings[name], target=target, moves_total=total, moves_done=0)
+            following = following.with_ring(name, ring)
+        return following
+
     def blobs(self) -> set[str]:
         """Return the names of all builders that are still needed."""
         found = {text for ring in self.rings.values() for text in (ring.builder, ring.previous, ring.target)}

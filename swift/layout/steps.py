@@ -62,6 +62,8 @@ class Step:
     left: int
     #: Reason → copies that cannot be moved now.
     waiting: Counter[str] = field(default_factory=Counter)
+    #: The moves are of copies on dead devices.
+    is_from_dead: bool = False
 
 
 class Domains:
@@ -145,7 +147,7 @@ def next_step(current: Rows, target: Rows, records: Sequence[DeviceRecord | None
         for move in picked:
             rows[move.row][move.part] = move.target
         chosen += picked
-    return Step(rows, chosen, total - len(chosen), waiting)
+    return Step(rows, chosen, total - len(chosen), waiting, bool(urgent))
 
 
 def _pick(

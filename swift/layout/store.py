@@ -176,6 +176,34 @@ def builder_of(packed: bytes, name: str, clock: Clock | None = None) -> RingBuil
     return RingBuilder.from_bytes(content, name, clock=clock)
 
 
+class BuilderCache:
+    """The builders that a controller uses again and again."""
+
+    def __init__(self, store: LayoutStore):
+        self._store = store
+        self._known: dict[str, RingBuilder] = {}
+
+    def read(self, name: str) -> RingBuilder:
+        """Return a builder, which must not be changed; raise ``StoreUnavailable`` and ``DamagedLayout``."""
+        builder = self._known.get(name)
+        if builder is None:
+            builder = self._known[name] = self._store.read_builder(name)
+        return builder
+
+    def add(self, builder: RingBuilder) -> str:
+        """Store a builder and return its name; raise ``StoreUnavailable``."""
+        name = self._store.add_builder(builder)
+        self._known[name] = builder
+        return name
+
+    def keep(self, names: set[str]) -> None:
+        """Forget all builders but those."""
+        self._known = {name: each for name, each in self._known.items() if name in names}
+
+    def __repr__(self) -> str:
+        return f"<BuilderCache of {len(self._known)}>"
+
+
 class LeaseKeeper:
     """Keeps the lease of one controller.
 

@@ -87,7 +87,7 @@ class NonceTable:
     def _is_valid(self, entry: bytes, now: int) -> bool:
         """Return True if a request with the nonce of an entry could be sent again."""
         age = (now - int.from_bytes(entry[:2], "little")) & _SECONDS_MASK
-        # What seems older than the maximum is ahead of the clock.
+        # An age above the maximum is that of an entry ahead of the clock.
         return age <= self._window_s or age > _AGE_MAX
 
     def close(self) -> None:

@@ -354,7 +354,7 @@ class LayoutWorld:
         elif kind == "resume":
             operations.resume()
         elif kind == "revert":
-            operations.revert(force=rng.random() < 0.5)
+            operations.revert(Usage(), force=rng.random() < 0.5)
         else:
             if kind != "apply":
                 operations.stage(self._edit(kind))

@@ -122,6 +122,8 @@ def test_a_plan_counts_what_moves(builders):
     assert held <= ring.moves <= held + 3
     assert ring.bytes == pytest.approx(ring.moves / held * 240e9, rel=0.1)
     assert plan.duration_s > 0 and not plan.objections and not plan.is_measured
+    measured = make_plan(builders, made, usage(240e9), rate=1e6)
+    assert measured.duration_s == pytest.approx(ring.bytes / 1e6) and measured.is_measured
 
 
 def test_a_plan_says_what_speaks_against_it(builders):

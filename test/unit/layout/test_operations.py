@@ -113,7 +113,7 @@ def test_a_revert_in_the_middle_brings_all_partitions_back():
     world.tick()
     world.tick()
     assert placed(world.builder) != before
-    world.operations.revert()
+    world.operations.revert(Usage())
     for _ in range(20):
         world.tick(3600.0)
     assert placed(world.builder) == before
@@ -137,7 +137,7 @@ def test_bad_changes_are_refused_and_leave_the_layout():
     with pytest.raises(EditError, match="nothing is staged"):
         world.operations.apply(Usage())
     with pytest.raises(EditError, match="nothing was changed"):
-        world.operations.revert()
+        world.operations.revert(Usage())
     with pytest.raises(EditError, match="no device is selected"):
         world.operations.stage(LayoutEdit("drain", Selector(ip="10.9.9.9")))
     with pytest.raises(EditError, match="already"):
@@ -193,7 +193,7 @@ def test_a_part_power_is_increased_when_all_devices_have_linked():
     assert world.builder.next_part_power is None
     assert "complete" in world.tick() and not world.state.is_moving
     with pytest.raises(EditError, match="cannot be reverted"):
-        world.operations.revert()
+        world.operations.revert(Usage())
 
 
 def test_a_part_power_of_accounts_is_not_increased():
