@@ -72,7 +72,7 @@ _swift_words() { # command [subcommand [option]]
         swift-init:) echo 'all main rest proxy-server account-server container-server object-server account-auditor account-reaper account-replicator container-auditor container-reconciler container-replicator container-sharder container-sync container-updater layout-agent layout-controller object-auditor object-compactor object-expirer object-reconstructor object-replicator object-updater s3-lifecycle s3-notifier start stop shutdown restart reload force-reload reload-seamless status kill once no-daemon no-wait' ;;
         swift-layout::-) echo '-h --help --version -d --swift-dir --conf -t --timeout --format' ;;
         swift-layout::--format) echo 'text json' ;;
-        swift-layout:) echo 'init show add remove drain weight zone replace replicas policy discard plan apply watch pause resume revert part-power history fetch export' ;;
+        swift-layout:) echo 'init show add remove drain weight zone replace replicas overload policy discard plan apply watch pause resume revert part-power history fetch export' ;;
         swift-layout:init:-) echo '-h --help --version --from' ;;
         swift-layout:show:-) echo '-h --help --version' ;;
         swift-layout:add:-) echo '-h --help --version --replication --rings' ;;
@@ -82,6 +82,7 @@ _swift_words() { # command [subcommand [option]]
         swift-layout:zone:-) echo '-h --help --version --rings' ;;
         swift-layout:replace:-) echo '-h --help --version --rings' ;;
         swift-layout:replicas:-) echo '-h --help --version' ;;
+        swift-layout:overload:-) echo '-h --help --version --rings' ;;
         swift-layout:policy:-) echo '-h --help --version --like --replicas' ;;
         swift-layout:discard:-) echo '-h --help --version' ;;
         swift-layout:plan:-) echo '-h --help --version' ;;

@@ -424,6 +424,14 @@ def _add_edits(command: Callable[[str, Run, str, str], argparse.ArgumentParser])
     replicas = edit("replicas", "another number of copies", "replicas object 4", select=False)
     replicas.add_argument("rings", metavar="RING", help="the ring")
     replicas.add_argument("replicas", type=float, metavar="COPIES", help="the number")
+    overload = edit(
+        "overload",
+        "devices may take this share more than their weights say, to keep copies apart",
+        "overload 0.1",
+        select=False,
+    )
+    overload.add_argument("weight", type=float, metavar="SHARE", help="0.1 is 10 %%")
+    rings(overload)
     policy = edit("policy", "the ring of a new policy", "policy object-1 --like object", select=False)
     policy.add_argument("rings", metavar="RING", help="the ring")
     policy.add_argument("--like", default="object", metavar="RING", help="its devices (%(default)s)")

@@ -20,7 +20,8 @@ from swift.ring.commands.select import BadValue, parse_ip
 from swift.ring.device import DeviceRecord
 
 ROUNDS_MAX = 20
-Action = Literal["add", "remove", "drain", "weight", "zone", "replace", "replicas", "policy"]
+OVERLOAD_MAX = 10.0
+Action = Literal["add", "remove", "drain", "weight", "zone", "replace", "replicas", "overload", "policy"]
 _PLACE = re.compile(r"(?:r(?P<region>\d{1,9}))?(?:z(?P<zone>\d{1,9}))?")
 _ADDRESS = re.compile(r"(?P<ip>\[[^\]]*\]|[^:/\[\]]+)(?::(?P<port>\d{1,5}))?(?:/(?P<device>[^/]+))?")
 
@@ -89,7 +90,7 @@ class LayoutEdit:
     action: Action
     select: Selector
     rings: tuple[str, ...] = ()
-    #: Of ``add`` and ``weight``.
+    #: Of ``add`` and ``weight``; of ``overload`` the share.
     weight: float = 0.0
     #: Of ``zone``: the new place. Of ``add``: the replication network's address in ``ip``, if any.
     place: Selector = Selector()
@@ -119,6 +120,7 @@ class LayoutEdit:
             "zone": f" to {self.place}",
             "replace": f" by {self.place}",
             "replicas": f" {self.replicas:g}",
+            "overload": f" {self.weight:g}",
             "policy": f" like {self.model}, {self.replicas:g} replicas",
         }.get(self.action, "")
         return " ".join(each for each in (self.action, str(self.select)) if each) + more + where
@@ -248,6 +250,14 @@ def _replicas(made: Builders, edit: LayoutEdit) -> None:
         made[name].devs_changed = True
 
 
+def _overload(made: Builders, edit: LayoutEdit) -> None:
+    if not 0 <= edit.weight <= OVERLOAD_MAX:
+        raise EditError(f"overload is a share from 0 to {OVERLOAD_MAX:g}, such as 0.1 for 10 %")
+    for name in edit.rings or sorted(made):
+        made[name].overload = edit.weight
+        made[name].devs_changed = True
+
+
 def _policy(made: Builders, edit: LayoutEdit) -> None:
     name, model = edit.rings[0], edit.model
     if name in made:
@@ -271,6 +281,7 @@ _EDITORS = {
     "zone": _zone,
     "replace": _replace,
     "replicas": _replicas,
+    "overload": _overload,
     "policy": _policy,
 }
 

@@ -232,7 +232,10 @@ def _objections(
     old, new = _crowded(before, domains), _crowded(after, domains)
     for level, was, now in zip(LEVELS, old, new, strict=True):
         if now > was and level != "region":
-            yield f"ring {name}: {now:,} partitions would have two copies in one {level} ({was:,} have now)"
+            yield (
+                f"ring {name}: {now:,} partitions would have two copies in one {level} ({was:,} have now); "
+                f"devices elsewhere, or an overload, keep them apart"
+            )
     held = {(dev["region"], dev["zone"]) for dev in _holders(before, devs)}
     left = held - {(dev["region"], dev["zone"]) for dev in _holders(after, devs)}
     for region, zone in sorted(left):

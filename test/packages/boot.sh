@@ -129,7 +129,7 @@ sed -n '/^### A node from packages/,/^## /p' "$page" | sed -n 's/^[#>] \(.*\)/\1
 inside sh -c "chown swift:swift /srv/node/*"
 inside sh -eu /var/tmp/page.sh >"$root/var/log/page" 2>&1 || { cat "$root/var/log/page" >&2; fail "the page does not work"; }
 
-units=$(inside sh -c 'cd /lib/systemd/system && ls swift*.service' | grep -vE '@|s3-|drive-audit|recon-cron|verify|history|reconciler|swift-daemons')
+units=$(inside sh -c 'cd /lib/systemd/system && ls swift*.service' | grep -vE '@|s3-|drive-audit|recon-cron|verify|history|layout-|reconciler|swift-daemons')
 check() { # when
     local unit
     for unit in $units; do

@@ -90,6 +90,7 @@ def test_what_speaks_against_a_plan_is_told_and_forced(node, capsys):
         ("zone 10.0.0.1 r1z9", "zone 10.0.0.1 to r1z9"),
         ("replace 10.0.0.1/sdb 10.0.0.1/sdf", "replace 10.0.0.1/sdb by 10.0.0.1/sdf"),
         ("replicas object 4", "replicas 4 in object"),
+        ("overload 0.1 --rings object", "overload 0.1 in object"),
         ("policy object-1 --like object", "policy like object, 0 replicas in object-1"),
     ],
 )

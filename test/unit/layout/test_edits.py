@@ -75,6 +75,15 @@ def test_a_new_device_takes_exactly_the_place_of_an_old_one(builders):
     assert after == renamed
 
 
+def test_overload_keeps_copies_apart_where_a_zone_is_larger():
+    devices = [(1, zone, f"10.0.0.{zone}", "sdb", 100.0) for zone in (1, 2, 3)]
+    rings = {"object": make_builder(devices, part_power=6)}
+    larger = LayoutEdit("add", Selector.parse("r1z1-10.0.0.1/sdc"), weight=100.0)
+    assert make_plan(rings, changed(rings, larger), Usage()).objections
+    apart = changed(rings, larger, LayoutEdit("overload", Selector(), weight=1.0))
+    assert not make_plan(rings, apart, Usage()).objections
+
+
 def test_a_policy_gets_a_ring_with_the_devices_of_another(builders):
     edit = LayoutEdit("policy", Selector(), ("object-1",), replicas=2.0, model="object")
     made = changed(builders, edit)
@@ -91,6 +100,7 @@ def test_a_policy_gets_a_ring_with_the_devices_of_another(builders):
         LayoutEdit("weight", Selector(ip="10.0.0.1"), ("object-7",), weight=1.0),
         LayoutEdit("add", Selector(ip="10.0.0.5"), weight=1.0),
         LayoutEdit("policy", Selector(), ("object-1",), model="object-9"),
+        LayoutEdit("overload", Selector(), weight=-0.1),
     ],
 )
 def test_edits_that_name_nothing_are_refused(builders, edit):
