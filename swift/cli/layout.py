@@ -221,7 +221,10 @@ def _tree(state: LayoutState, builders: Mapping[str, RingBuilder]) -> JsonObject
             "moves_now": ring.moves_now,
             "devices": devices,
         }
-    away = {label: {"since": dead.since_s, "drained": dead.drained_s} for label, dead in state.dead.items()}
+    away = {
+        label: {"since": dead.since_s, "drained": dead.drained_s, "refused": dead.refused}
+        for label, dead in state.dead.items()
+    }
     return {
         "cluster": state.cluster,
         "version": state.version,
@@ -264,7 +267,8 @@ def progress_lines(state: LayoutState, decision: str, now_s: float) -> Iterator[
         yield f"controller: {decision or 'none was at work yet; start swift-layout-controller'}"
     for label, dead in sorted(state.dead.items()):
         verb = "drained" if dead.drained_s else "away"
-        yield f"{label}: {verb} since {clock_text(dead.drained_s or dead.since_s)}"
+        reason = f", not drained: {dead.refused}" if dead.refused else ""
+        yield f"{label}: {verb} since {clock_text(dead.drained_s or dead.since_s)}{reason}"
     if state.staged:
         yield f"staged: {'; '.join(map(str, state.staged))}"
 

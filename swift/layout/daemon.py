@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import secrets
+import shlex
 import socket
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from swift.base.entity import EntityPath
+from swift.base.errors import ConfigError, SwiftError
 from swift.compose import cluster_of, internal_pipeline
 from swift.config.files import parser_of
 from swift.config.kinds import COUNT, NUMBER, SECONDS, choice
@@ -19,10 +21,11 @@ from swift.layout.controller import Controller, Pace
 from swift.layout.dead import DrainPolicy
 from swift.layout.observation import HealthObserver
 from swift.layout.publishing import LocalPublisher
-from swift.layout.state import DRY_RUN, OFF, ON, LayoutState
+from swift.layout.state import DRY_RUN, OFF, ON, LayoutState, RingState
 from swift.layout.store import ACCOUNT, AGENT, ClusterLayoutStore, LeaseKeeper, NoLayout
 from swift.operations.health.reader import HealthReader
 from swift.operations.recon.client import ReconClient
+from swift.runtime import childprocess
 from swift.runtime.daemon import DaemonTask, PassContext, PassReport, Schedule
 from swift.runtime.declaration import Daemon, DaemonParts
 from swift.runtime.queuetask import QueueTask
@@ -30,10 +33,14 @@ from swift.telemetry.metrics import GaugeMetric
 from swift.telemetry.telemetry import Telemetry
 
 NAME = "layout-controller"
+#: Its key in the recon file of object servers.
+CONTROLLER_KEY = "layout_controller"
 #: Decisions of which one looks at a cluster whose layout is at rest.
 _REST_TICKS = 4
 #: Requests of which the slowest is the latency of a moment, and their bytes.
 _PROBES, _PROBE_BYTES = 5, 4096
+#: Time limit of the command that takes rings to other nodes.
+_COMMAND_S = 300.0
 _MOVES = GaugeMetric(
     "swift_layout_moves",
     "Copies of a ring's change: all, arrived, moving.",
@@ -81,6 +88,13 @@ class LayoutControllerSettings(Settings):
     dead_devices_max: int = option(
         12, "Devices that are drained by themselves at the same time at most, all in one zone.", kind=COUNT
     )
+    publish_command: str = option(
+        "",
+        "Command that takes rings to nodes without an agent, such as those of OpenStack Swift. It is run "
+        "with the directory of the rings as its last argument after each change of them, again until it "
+        "ends with 0.",
+        sample="",
+    )
     recon_timeout: float = option(5.0, "Seconds to wait for the report of a server.", kind=SECONDS)
     internal_client_conf_path: str = option(
         "",
@@ -127,17 +141,47 @@ class StoredProbe:
         return slowest_s
 
 
+class PublishCommand:
+    """Runs the command of an operator for each version of the rings, until it ends with 0."""
+
+    def __init__(self, command: str, swift_dir: str, telemetry: Telemetry, *, timeout_s: float = _COMMAND_S):
+        """Raise ValueError for a command with an open quote."""
+        self._words = shlex.split(command)
+        self._swift_dir = swift_dir
+        self._telemetry = telemetry
+        self._timeout_s = timeout_s
+        self._version = 0
+
+    def run(self, version: int) -> None:
+        """Run it unless it has taken the rings of this version; a failure is logged."""
+        if not self._words or version == self._version:
+            return
+        try:
+            done = childprocess.run([*self._words, self._swift_dir], timeout_s=self._timeout_s)
+        except (OSError, SwiftError) as error:
+            self._telemetry.log.error(f"publish_command did not run: {error}")
+            return
+        if done.status:
+            last = "; ".join(done.output.strip().splitlines()[-1:]) or "no output"
+            self._telemetry.log.error(f"publish_command ended with status {done.status}: {last}")
+            return
+        self._version = version
+
+
 class LayoutControllerTask(QueueTask):
     """The task: one decision is a pass."""
 
     name = NAME
     share = "layout"
 
-    def __init__(self, controller: Controller, telemetry: Telemetry):
+    def __init__(self, controller: Controller, telemetry: Telemetry, command: PublishCommand):
         self._controller = controller
         self._telemetry = telemetry
+        self._command = command
         self.text = ""
         self.state: LayoutState | None = None
+        #: False while another controller has the lease.
+        self.leads = False
 
     def begin(self, _share: str, context: PassContext) -> ControllerPass:
         """Return a pass."""
@@ -153,31 +197,38 @@ class LayoutControllerTask(QueueTask):
         if outcome.text != self.text:
             self._telemetry.log.info(outcome.text)
         self.text, self.state = outcome.text, outcome.state or self.state
+        self.leads = outcome.state is not None
         if self.state is not None:
             self._publish(self.state)
+            if outcome.state is not None:
+                self._command.run(outcome.state.version)
 
     def _publish(self, state: LayoutState) -> None:
         metrics = self._telemetry.metrics
         for name, ring in state.rings.items():
-            counts = {"all": ring.moves_total, "arrived": ring.moves_done, "moving": ring.moves_now}
-            for label, count in counts.items():
+            for label, count in _moves_of(ring).items():
                 _MOVES.of(metrics, ring=name, state=label).set(count)
         _LEFT.of(metrics).set(state.left_s(time.time()))
 
     def report(self, passed: PassReport) -> dict[str, object]:
         """Return the recon facts: the last decision, and how far the layout is."""
-        state = self.state
-        facts: dict[str, object] = {
-            "layout_controller_said": self.text,
-            "layout_controller_last": passed.ended_s,
-        }
+        state, facts = self.state, {"said": self.text, "last": passed.ended_s, "leads": self.leads}
         if state is not None:
-            rings = state.rings.values()
-            facts["layout_version"] = state.version
-            facts["layout_left_s"] = state.left_s(passed.ended_s)
-            facts["layout_moves_total"] = sum(ring.moves_total for ring in rings)
-            facts["layout_moves_done"] = sum(ring.moves_done for ring in rings)
-        return facts
+            running = [change.text for change in state.changes if change.state == "running"]
+            facts |= {
+                "version": state.version,
+                "change": "; ".join(running),
+                "left_s": state.left_s(passed.ended_s),
+                "paused": state.paused,
+                "away": sorted(state.dead),
+                "rings": {name: _moves_of(ring) for name, ring in state.rings.items()},
+            }
+        return {CONTROLLER_KEY: facts}
+
+
+def _moves_of(ring: RingState) -> dict[str, int]:
+    """Return the copies of a ring's change, as metrics and recon have them."""
+    return {"all": ring.moves_total, "arrived": ring.moves_done, "moving": ring.moves_now}
 
 
 class ControllerPass:
@@ -231,7 +282,12 @@ def _make_task(parts: DaemonParts) -> DaemonTask:
         rest_ticks=_REST_TICKS,
         ordered=[policy.ring_name for policy in policies if policy.ec],
     )
-    return LayoutControllerTask(controller, parts.context.telemetry)
+    telemetry = parts.context.telemetry
+    try:
+        command = PublishCommand(settings.publish_command, swift_dir, telemetry)
+    except ValueError as error:
+        raise ConfigError(f"publish_command: {error}") from error
+    return LayoutControllerTask(controller, telemetry, command)
 
 
 DAEMON = Daemon(

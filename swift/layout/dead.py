@@ -72,7 +72,28 @@ def judge_dead(
     ]
     if policy.mode != ON or not due:
         return None
-    return _drain(state, _within_bounds(due, known, held, policy), builders, seen, cache)
+    chosen = _within_bounds(due, known, held, policy)
+    if not chosen:
+        return _refuse(state, due, f"at most {policy.devices_max} devices, all in one zone, are drained so")
+    try:
+        return _drain(state, chosen, builders, seen, cache)
+    except _Refused as refused:
+        return _refuse(state, chosen, str(refused))
+
+
+class _Refused(Exception):
+    """Devices are not drained; the text has no figures, as these change all the time."""
+
+
+def _refuse(state: LayoutState, labels: list[str], reason: str) -> tuple[LayoutState, str] | None:
+    """Return the state that tells why devices are not drained; None if it tells that already."""
+    dead = {
+        label: replace(each, refused=reason) if label in labels else each
+        for label, each in state.dead.items()
+    }
+    if dead == state.dead:
+        return None
+    return replace(state, dead=dead), f"{', '.join(labels)}: away for too long, but not drained: {reason}"
 
 
 def _within_bounds(
@@ -98,9 +119,8 @@ def _drain(
     builders: Mapping[str, RingBuilder],
     seen: Observation,
     cache: BuilderCache,
-) -> tuple[LayoutState, str] | None:
-    if not labels:
-        return None
+) -> tuple[LayoutState, str]:
+    """Return the state with targets without devices; raise ``_Refused`` if their copies find no place."""
     before: dict[str, str] = {}
     after: dict[str, str] = {}
     weights: dict[str, dict[str, float]] = {label: {} for label in labels}
@@ -115,19 +135,20 @@ def _drain(
             continue
         try:
             settle(target, seed=state.version)
-        except RingError:
-            # Too few devices would be left: their copies wait for new ones.
-            return None
+        except RingError as error:
+            raise _Refused("too few devices would be left") from error
         targets[name] = target
     # That a zone has no copy, or others have two, is what its death means; space must be there.
     plan = make_plan(builders, targets, seen.usage)
-    if not targets or plan.space:
-        return None
+    if not targets:
+        raise _Refused("the change under way takes its partitions already")
+    if plan.space:
+        raise _Refused("the others have no space for its copies")
     for name, target in targets.items():
         before[name], after[name] = state.rings[name].builder, cache.add(target)
     dead = dict(state.dead)
     for label in labels:
-        dead[label] = replace(dead[label], drained_s=seen.now_s, weights=weights[label])
+        dead[label] = replace(dead[label], drained_s=seen.now_s, weights=weights[label], refused="")
     text = f"drain {', '.join(labels)}: away for too long"
     following = replace(state, dead=dead)
     return following.with_change(text, before, after, seen.now_s, moves=plan.moves), text

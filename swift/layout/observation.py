@@ -9,10 +9,13 @@ from typing import Protocol
 from swift.layout.plan import Usage
 from swift.operations.health.copies import RingCopies
 from swift.operations.health.reader import ClusterState, HealthReader
-from swift.operations.recon.client import ReconClient, ReconReply, unique_hosts
+from swift.operations.recon.client import Host, ReconClient, ReconReply, unique_hosts
 from swift.policy.policy import Policies
 from swift.ring.split import phase
 from swift.ring.view import RingView
+
+#: Servers that must report about a partition of which others do not.
+_REPORTERS_MIN = 2
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,8 @@ class HealthObserver:
                 if ring.name == policy.ring_name and ring.view.next_part_power is not None:
                     replies = self._client.recon(unique_hosts(ring.view.devices), "relinker")
                     relinked[ring.name] = relinked_devices(replies, ring.view, policy.index)
-        return observation_of(state, relinked, latency_s)
+        ordered = {policy.ring_name for policy in self._policies if policy.ec}
+        return observation_of(state, relinked, latency_s, ordered)
 
 
 def relinked_devices(replies: Sequence[ReconReply], view: RingView, policy: int) -> frozenset[str]:
@@ -108,28 +112,69 @@ class LatencyProbe(Protocol):
         """Return the seconds, 0 if it cannot be measured."""
 
 
+def unseen_servers(view: RingView, silent: Collection[Host], *, is_ordered: bool) -> frozenset[Host]:
+    """Return the silent servers that have copies of which no other servers report enough.
+
+    Servers of OpenStack Swift are silent: they report no copies. Replicators compare a partition with
+    all its devices, and a step moves one copy at most: of two that report, one had its copy before.
+    Reconstructors compare an archive with those next to it only, so in a ring whose copies have an order
+    (``is_ordered``) all servers have to report.
+    """
+    devices = {
+        device.id: Host(device.ip, device.port)
+        for device in view.devices
+        if device is not None and Host(device.ip, device.port) in silent
+    }
+    if is_ordered:
+        return frozenset(devices.values())
+    found: set[Host] = set()
+    for part in range(view.partition_count) if devices else ():
+        holders = view.primary_ids(part)
+        quiet = [devices[holder] for holder in holders if holder in devices]
+        if quiet and len(holders) - len(quiet) < _REPORTERS_MIN:
+            found.update(quiet)
+    return frozenset(found)
+
+
 def progress_of(
-    digest: str, copies: RingCopies, away: Collection[str], lagging: Sequence[str] = ()
+    digest: str,
+    copies: RingCopies,
+    away: Collection[str],
+    lagging: Sequence[str] = (),
+    unseen: Collection[Host] | None = None,
 ) -> RingProgress:
-    """Return what replicators report about a ring; ``lagging`` are servers that have another one."""
+    """Return what replicators report about a ring.
+
+    ``lagging`` are servers that have another one, ``unseen`` those whose copies nothing is known of; None:
+    all that report nothing.
+    """
     missing = copies.missing - sum(count for label, count in copies.missing_on.items() if label in away)
-    waiting = (*copies.waiting, *map(str, sorted(copies.unknown | copies.partial)), *lagging)
+    unknown = {*(copies.unknown if unseen is None else unseen), *copies.partial}
+    waiting = (*copies.waiting, *map(str, sorted(unknown)), *lagging)
     elsewhere = not (missing or waiting or copies.is_splitting)
+    # What a silent server lacks is known by the passes that push to it: none of them may fail.
+    if copies.unknown and copies.failed:
+        elsewhere = False
     in_order = elsewhere and not (copies.missing or copies.misplaced)
     left = copies.misplaced + copies.missing
     return RingProgress(digest, in_order, elsewhere, copies.failed, left, waiting)
 
 
 def observation_of(
-    state: ClusterState, relinked: Mapping[str, frozenset[str]], latency_s: float = 0.0
+    state: ClusterState,
+    relinked: Mapping[str, frozenset[str]],
+    latency_s: float = 0.0,
+    ordered: Collection[str] = (),
 ) -> Observation:
-    """Return the observation that follows from the health of a cluster."""
+    """Return the observation that follows from the health of a cluster; ``ordered``: see ``Controller``."""
     other = state.snapshot.other_rings
     rings = {}
     for ring in state.rings:
         name = f"{ring.name}.ring.gz"
         lagging = sorted(str(host) for host, names in other.items() if name in names)
-        rings[ring.name] = progress_of(ring.view.digest, state.copies[ring.name], state.away, lagging)
+        copies = state.copies[ring.name]
+        unseen = unseen_servers(ring.view, copies.unknown, is_ordered=ring.name in ordered)
+        rings[ring.name] = progress_of(ring.view.digest, copies, state.away, lagging, unseen)
     used = {}
     for host, entries in state.snapshot.usage.items():
         for entry in entries:

@@ -72,6 +72,8 @@ class DeadDevice:
     drained_s: float = 0.0
     #: Ring → weight before it was drained.
     weights: Mapping[str, float] = field(default_factory=dict)
+    #: Why it was not drained when its time had come; empty if it was, or is not due.
+    refused: str = ""
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ def test_rings_have_their_balance_and_settings(world, builder):
     assert "All servers that respond run the ring files of this proxy." in page
     row = page[page.index("object</bdi>") :]
     assert re.findall(r'class="number">([^<]*)<', row)[:5] == ["4", "3", "4", "0.00 %", "1"]
-    assert "changes pending" not in page
+    assert "changes pending" not in page and "Copies that move" not in page
     builder.remove_device(3)
     builder.save(f"{world.filter._parts.cluster.swift_dir}/object.builder")
     assert "changes pending" in world.browser("a:op").get("/console/rings")
@@ -58,6 +58,27 @@ def test_servers_with_another_ring_file_are_named(world, servers):
     servers.own["10.0.0.2"] = {"ringmd5": {"/etc/swift/object.ring.gz": "0", "/x/<b>.ring.gz": "1"}}
     page = world.browser("a:op").get("/console/rings")
     assert "10.0.0.2:6200: <bdi>object.ring.gz</bdi>" in page and "<b>" not in page
+
+
+def test_the_change_of_the_layout_has_its_progress(world, builder, servers):
+    servers.own["10.0.0.2"] = {
+        "layoutcontroller": {
+            "layout_controller": {
+                "said": "ring object: 3 copies are still to arrive",
+                "last": time.time(),
+                "leads": True,
+                "version": 9,
+                "change": "drain <b>",
+                "left_s": 7200.0,
+                "paused": "",
+                "away": ["10.0.0.3/sda"],
+                "rings": {"object": {"all": 8, "arrived": 2, "moving": 3}},
+            }
+        }
+    }
+    page = world.browser("a:op").get("/console/rings")
+    assert "Version 9" in page and "3 copies are still to arrive" in page and 'value="25.0"' in page
+    assert "about 2 h left" in page and "10.0.0.3/sda" in page and "<b>" not in page
 
 
 def test_a_ring_has_its_devices_and_a_picture(world, builder):

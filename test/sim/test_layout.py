@@ -30,7 +30,7 @@ def run_history(seed):
             world.hurt()
         world.step()
     problems = list(world.problems)
-    if not world.rest():
+    if not world.rest() and not world.is_blind:
         problems.append(f"it does not end: {world.store.read().state}")
         return problems + world.problems
     problems = list(world.problems)
@@ -43,7 +43,7 @@ def run_history(seed):
     state = world.store.read().state
     builder = world.store.read_builder(state.rings[RING].builder)
     builder.validate()
-    if any(change.state == "running" for change in state.changes):
+    if any(change.state == "running" for change in state.changes) and not world.is_blind:
         problems.append("a change has not ended")
     return problems
 

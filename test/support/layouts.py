@@ -9,7 +9,7 @@ from swift.gateway.documents import Conflict, StoreUnavailable
 from swift.layout.controller import Controller, Pace
 from swift.layout.dead import DrainPolicy
 from swift.layout.edits import EditError, LayoutEdit, Selector
-from swift.layout.observation import Observation, progress_of
+from swift.layout.observation import Observation, progress_of, unseen_servers
 from swift.layout.operations import LayoutOperations
 from swift.layout.plan import Usage, label_of
 from swift.layout.state import LayoutState
@@ -136,6 +136,8 @@ class LayoutWorld:
         self.replicas = 3
         self.hosts = [f"10.0.0.{number}" for number in range(1, nodes + 1)]
         self.zone_of = {ip: index % zones + 1 for index, ip in enumerate(self.hosts)}
+        #: A server of OpenStack Swift, which replicates but reports nothing.
+        self.silent = {self.hosts[-1]} if seed % 4 == 0 and nodes > 3 else set()
         devices = [
             (1, self.zone_of[ip], ip, f"sd{letter}", 100.0)
             for ip in self.hosts
@@ -275,7 +277,8 @@ class LayoutWorld:
         for label in [each for each in self.data if each.startswith(f"{ip}/") and each not in self.dead]:
             counts[label.partition("/")[2]] = self._replicate_device(view, label)
         began = RingPass(self.clock.now_s, self.clock.now_s, counts)
-        self.reports[ip] = HostCopies({RING: began}, {})
+        if ip not in self.silent:
+            self.reports[ip] = HostCopies({RING: began}, {})
 
     def _replicate_device(self, view, label):
         misplaced, failed, missing = 0, 0, Counter()
@@ -283,7 +286,7 @@ class LayoutWorld:
             primaries = [f"{node.ip}/{node.device}" for node in view.primaries(part)]
             reached = []
             # A missing copy is reported by the replica before it, unless it cannot be asked.
-            after = primaries[(primaries.index(label) + 1) % len(primaries)] if label in primaries else ""
+            after = self._reported_by(primaries, label) if label in primaries else ""
             for other in primaries:
                 if other == label:
                     continue
@@ -305,6 +308,12 @@ class LayoutWorld:
         return DeviceCounts(
             view.digest, len(self.data[label]), misplaced, sum(missing.values()), failed, 0, missing
         )
+
+    def _reported_by(self, primaries, label):
+        """Return the next device of a partition whose server reports."""
+        place = primaries.index(label)
+        following = primaries[place + 1 :] + primaries[:place]
+        return next((each for each in following if each.partition("/")[0] not in self.silent), "")
 
     # --- clients -------------------------------------------------------------------------------------
 
@@ -427,6 +436,12 @@ class LayoutWorld:
                 return True
         return False
 
+    @property
+    def is_blind(self):
+        """True if two copies of a partition are on the server that reports nothing: no step can follow."""
+        view = self.published.view(max(self.published.rings))
+        return bool(unseen_servers(view, {Host(ip, 6200) for ip in self.silent}, is_ordered=False))
+
 
 class _WorldObserver:
     def __init__(self, world, offset_s):
@@ -444,7 +459,8 @@ class _WorldObserver:
             return f"{host.ip}/{device}" in away
 
         copies = ring_copies(view, RING, reports, is_away, world.clock.now_s)
-        progress = progress_of(view.digest, copies, away)
+        unseen = unseen_servers(view, copies.unknown, is_ordered=False)
+        progress = progress_of(view.digest, copies, away, unseen=unseen)
         return Observation(world.clock.now_s + self._offset_s, {RING: progress}, away)
 
 

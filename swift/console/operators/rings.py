@@ -111,6 +111,7 @@ def show_rings(visit: Visit, state: ClusterState) -> Response:
         facts=facts,
         chosen=chosen,
         rows_max=_ROWS_MAX,
+        layout=state.snapshot.controller,
         others=[
             (host, ", ".join(map(text_of, names)))
             for host, names in sorted(state.snapshot.other_rings.items())

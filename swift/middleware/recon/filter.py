@@ -89,6 +89,7 @@ RECON_FILE_CHECKS: dict[tuple[str, str | None], tuple[str, tuple[str, ...]]] = {
     **{("copies", kind): (kind, (STATE, PROGRESS)) for kind in ("account", "container", "object")},
     ("relinker", None): ("relinker", ("devices", "workers")),
     ("layout", None): ("layout", ("layout",)),
+    ("layoutcontroller", None): ("object", ("layout_controller",)),
     ("driveaudit", None): ("drive", ("drive_audit_errors",)),
     **{("deviceerrors", kind): (kind, (DEVICE_ERRORS,)) for kind in ("account", "container", "object")},
 }

@@ -518,17 +518,21 @@ class DeviceSyncPass(DevicePassBase, Generic[T]):
 def _devices_to_report(unit: PartitionUnit) -> Iterator[str]:
     """Yield the devices that lack a partition and that this device must report.
 
-    The holder of a replica reports those that come after it, up to the next one that may be a holder.
+    The holder of a replica reports those that come after it, up to the next holder; one whose copy is
+    unknown may not report, as those of OpenStack Swift. The holder of an archive knows those next to it.
     """
     local = unit.local
     if local.own is None:
         return
+    may_skip = local.policy.ec is None
     places = [node.id for node in local.primaries]
     for index in other_replicas_after(places.index(local.own.id), len(places)):
         node = local.primaries[index]
-        if unit.replica_status.state_of(node) is not CopyState.MISSING:
+        state = unit.replica_status.state_of(node)
+        if state is CopyState.MISSING:
+            yield f"{node.ip}/{node.device}"
+        elif state is not CopyState.UNKNOWN or not may_skip:
             return
-        yield f"{node.ip}/{node.device}"
 
 
 def failures_by_node(facts: Iterable[JsonObject]) -> dict[str, dict[str, int]]:

@@ -17,7 +17,12 @@ from swift.base.documents import JsonObject
 from swift.operations.health.copies import HostCopies, RingCopies, drained
 from swift.operations.health.forecast import CapacityForecast
 from swift.operations.health.identities import IdentityState
-from swift.operations.health.layout import LayoutReport, layout_problems
+from swift.operations.health.layout import (
+    ControllerReport,
+    LayoutReport,
+    controller_problems,
+    layout_problems,
+)
 from swift.operations.health.serverauth import AuthReport, auth_problems
 from swift.operations.recon.client import Host
 from swift.operations.recon.report import age_text
@@ -145,6 +150,8 @@ class ClusterSnapshot:
     other_rings: dict[Host, Sequence[str]] = field(default_factory=dict)
     #: Host → the page of its layout agent; None without one. Hosts of OpenStack Swift are left out.
     layouts: dict[Host, LayoutReport | None] = field(default_factory=dict)
+    #: The page of the controller that carries out the layout; None without one.
+    controller: ControllerReport | None = None
     #: Host → seconds by which its clock differs.
     clocks: dict[Host, float] = field(default_factory=dict)
     #: Host → its authentication of servers; OpenStack Swift has none.
@@ -171,6 +178,8 @@ class Health:
     facts: JsonObject
     copies: Sequence[RingCopies] = ()
     capacity: CapacityForecast = CapacityForecast()
+    #: The page of the controller that carries out the layout; None without one.
+    controller: ControllerReport | None = None
 
     @property
     def level(self) -> Severity:
@@ -325,7 +334,8 @@ def evaluate(
             "warning",
         ),
         *_packed_problems(snapshot),
-        *(_warning(text, remedy) for text, remedy in layout_problems(snapshot.layouts, now_s)),
+        *(_warning(*each) for each in layout_problems(snapshot.layouts, now_s)),
+        *(_warning(*each) for each in controller_problems(snapshot.controller, now_s)),
         *_identity_problems(snapshot.identities),
         *(_warning(*each) for each in auth_problems(snapshot.server_auth, now_s)),
         *_other_problems(snapshot),
@@ -340,6 +350,7 @@ def evaluate(
             for host, found in snapshot.device_errors.items()
             for device, errors in found.items()
         },
+        "layout": None if snapshot.controller is None else asdict(snapshot.controller),
         "layout_versions": {
             str(host): report.version if report else None for host, report in sorted(snapshot.layouts.items())
         },
@@ -356,7 +367,8 @@ def evaluate(
         },
     }
     done_s = _healed_at(rings, copies, snapshot, now_s)
-    return Health(problems, rings, len(devices), away, done_s, facts, copies, capacity)
+    controller = snapshot.controller
+    return Health(problems, rings, len(devices), away, done_s, facts, copies, capacity, controller)
 
 
 def _warning(text: str, remedy: str) -> Problem:

@@ -1,8 +1,8 @@
-"""The layouts that nodes run, by the recon pages of their layout agents: which lag, and why. Pure."""
+"""The layouts that nodes run, by the recon pages of their agents, and how far the controller is. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from swift.operations.recon.client import Host
@@ -13,6 +13,8 @@ LAG_S = 180.0
 LAG_VERSIONS = 3
 #: An agent whose last pass is older does not run.
 SILENT_S = 600.0
+#: Bounds of what a page may say.
+_TEXT_MAX, _NAME_MAX, _NAMES_MAX, _NUMBER_MAX = 300, 64, 200, 1e18
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,32 @@ class LayoutReport:
     checked_s: float
     error: str
     changed: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ControllerReport:
+    """The page of a layout controller: its last decision, and how far the change under way is."""
+
+    text: str
+    #: Unix seconds of the decision, and whether no other controller has the lease.
+    checked_s: float
+    leads: bool
+    version: int
+    #: The change under way; empty at rest.
+    change: str
+    #: Seconds that it still takes; 0: unknown.
+    left_s: float
+    paused: str
+    #: ``ip/device`` of devices that are away.
+    away: tuple[str, ...]
+    #: Ring → copies that the change moves, that have arrived, and that are moving.
+    moves: Mapping[str, tuple[int, int, int]]
+
+    @property
+    def percent(self) -> float:
+        """The share of the change that has arrived."""
+        total = sum(each[0] for each in self.moves.values())
+        return 100.0 * sum(each[1] for each in self.moves.values()) / total if total else 0.0
 
 
 #: Host → its report, None for a host that has no layout agent.
@@ -44,6 +72,54 @@ def parse_report(said: object) -> LayoutReport | None:
     return LayoutReport(
         int(version), str(said.get("id"))[:16], issued_s, checked_s, str(said.get("error") or "")[:300], names
     )
+
+
+def parse_controller(said: object) -> ControllerReport | None:
+    """Return the report of a recon page; None if no controller wrote one."""
+    if not isinstance(said, dict) or not _number(said.get("last")):
+        return None
+    rings, away = said.get("rings"), said.get("away")
+    moves = {
+        str(name)[:_NAME_MAX]: (int(_number(each.get("all"))), *_arrived_and_moving(each))
+        for name, each in (list(rings.items())[:_NAMES_MAX] if isinstance(rings, dict) else ())
+        if isinstance(each, dict)
+    }
+    return ControllerReport(
+        str(said.get("said") or "")[:_TEXT_MAX],
+        _number(said["last"]),
+        said.get("leads") is True,
+        int(_number(said.get("version"))),
+        str(said.get("change") or "")[:_TEXT_MAX],
+        _number(said.get("left_s")),
+        str(said.get("paused") or "")[:_TEXT_MAX],
+        tuple(str(name)[:_NAME_MAX] for name in away[:_NAMES_MAX]) if isinstance(away, list) else (),
+        moves,
+    )
+
+
+def _arrived_and_moving(moves: Mapping[str, object]) -> tuple[int, int]:
+    return int(_number(moves.get("arrived"))), int(_number(moves.get("moving")))
+
+
+def _number(value: object) -> float:
+    """Return a number as it can be reckoned with, 0 for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _NUMBER_MAX:
+        return 0.0
+    return float(value)
+
+
+def leading_controller(reports: Iterable[ControllerReport]) -> ControllerReport | None:
+    """Return the report of the controller that carries out the layout; without one, the newest."""
+    return max(reports, key=lambda report: (report.leads, report.checked_s), default=None)
+
+
+def controller_problems(report: ControllerReport | None, now_s: float) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the controller and what heals it."""
+    if report is not None and report.change and now_s - report.checked_s > SILENT_S:
+        yield (
+            "the layout controller does not go on with the change under way",
+            "start it: swift-init layout-controller start",
+        )
 
 
 def layout_problems(reports: LayoutReports, now_s: float) -> Iterator[tuple[str, str]]:

@@ -37,6 +37,7 @@ def screen(health: Health, now_s: float) -> Iterator[str]:
         yield f"{problem.level.name}: {problem.text}"
         yield f"  to heal it: {problem.remedy}"
     yield from _draining_lines(health)
+    yield from _layout_lines(health)
     yield from _capacity_lines(health)
     yield from _forecast_lines(health, now_s)
 
@@ -67,6 +68,17 @@ def _draining_lines(health: Health) -> Iterator[str]:
             yield f"{device} has weight 0: {left} partitions are left on it"
         else:
             yield f"{device} has weight 0 and is empty: remove it from the rings"
+
+
+def _layout_lines(health: Health) -> Iterator[str]:
+    """Yield the change of the layout that is under way."""
+    controller = health.controller
+    if controller is None or not controller.change:
+        return
+    left = f", about {age_text(controller.left_s).removesuffix(' ago')} left" if controller.left_s else ""
+    yield ""
+    yield f"layout: {controller.change}: {controller.percent:.0f} % has arrived{left}"
+    yield f"        {controller.text}"
 
 
 def _capacity_lines(health: Health) -> Iterator[str]:

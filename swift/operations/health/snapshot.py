@@ -14,7 +14,7 @@ from typing import TypeGuard
 
 from swift.operations.health.copies import parse_host_copies
 from swift.operations.health.evaluate import ClusterSnapshot, DeviceErrors, PackedSpaceReport
-from swift.operations.health.layout import parse_report
+from swift.operations.health.layout import leading_controller, parse_controller, parse_report
 from swift.operations.health.serverauth import parse_auth_report
 from swift.operations.recon.client import Host, ReconClient, ReconReply, unique_hosts
 from swift.policy.policy import Policies
@@ -106,6 +106,11 @@ def take_snapshot(rings: Sequence[WatchedRing], client: ReconClient) -> ClusterS
             snapshot.copies[kind, reply.host] = parse_host_copies(said, STATE, PROGRESS)
         if kind == "object":
             _record_objects(client, alive, snapshot)
+            pages = [
+                said.get("layout_controller")
+                for _, said in _mappings(client.recon(alive, "layoutcontroller"))
+            ]
+            snapshot.controller = leading_controller(filter(None, map(parse_controller, pages)))
         for reply, said in _mappings(client.recon(alive, f"deviceerrors/{kind}")):
             snapshot.device_errors[reply.host] = _device_errors(said.get(KEY))
         for reply, said in _mappings(client.recon(alive, f"serverauth/{kind}")):

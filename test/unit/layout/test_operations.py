@@ -8,7 +8,7 @@ from swift.layout.dead import DrainPolicy
 from swift.layout.edits import EditError, LayoutEdit, Selector
 from swift.layout.observation import Observation, RingProgress
 from swift.layout.operations import LayoutOperations, Objections
-from swift.layout.plan import Usage
+from swift.layout.plan import Usage, label_of
 from swift.layout.state import DamagedLayout, LayoutState
 from swift.layout.store import LeaseKeeper
 from test.support.layouts import ManualTime, MemoryLayoutStore, make_builder, placed
@@ -228,11 +228,26 @@ def test_no_more_than_some_devices_of_one_zone_are_drained_by_themselves():
     for _ in range(10):
         world.tick(300.0)
     assert [label for label, dead in world.state.dead.items() if dead.drained_s] == [FIRST]
+    reason = "at most 1 devices, all in one zone, are drained so"
+    assert world.state.dead["10.0.0.1/sdc"].refused == reason and not world.state.dead[FIRST].refused
     world = World(drain=DrainPolicy("on", 600.0, 9))
     world.away = frozenset((FIRST, "10.0.0.2/sdb"))
     for _ in range(10):
         world.tick(300.0)
     assert [label for label, dead in world.state.dead.items() if dead.drained_s] == [FIRST]
+
+
+def test_a_drain_without_space_is_refused_once_with_its_reason():
+    world = World(drain=DrainPolicy("on", 600.0, 2))
+    world.usage = Usage({label_of(dev): (99.0, 100.0) for dev in world.builder.live_devs})
+    world.away = frozenset((FIRST,))
+    said = [world.tick(300.0) for _ in range(10)]
+    text = f"{FIRST}: away for too long, but not drained: the others have no space for its copies"
+    assert said.count(text) == 1
+    assert not world.state.changes
+    world.usage = Usage()
+    assert world.tick() == f"drain {FIRST}: away for too long"
+    assert not world.state.dead[FIRST].refused
 
 
 @pytest.mark.parametrize(("mode", "announced"), [("off", False), ("dry-run", True)])

@@ -339,6 +339,13 @@ def test_a_device_that_lacks_partitions_is_reported_by_the_holder_before_it(make
     assert (counts["missing_on"], counts["partitions"], counts["misplaced"]) == (missing_on, 2, 0)
 
 
+def test_a_holder_that_reports_nothing_is_passed_over_by_the_report(make):
+    bench = make(range(2), own=0)
+    bench.remote_nodes.has = {1: 405, 2: lambda part: ""}
+    assert len(bench.planned) == 2
+    assert bench.passing.facts()["copies"]["object"]["missing_on"] == {"10.0.0.1/d2": 2}
+
+
 def test_partitions_that_do_not_belong_here_are_misplaced_from_the_plan_on(make):
     bench = make(range(2), own=4)
     assert len(bench.planned) == 2

@@ -2,7 +2,18 @@
 
 from dataclasses import replace
 
-from swift.operations.health.layout import LAG_S, LayoutReport, layout_problems, parse_report
+from swift.operations.health.evaluate import ClusterSnapshot, evaluate
+from swift.operations.health.layout import (
+    LAG_S,
+    SILENT_S,
+    LayoutReport,
+    controller_problems,
+    layout_problems,
+    leading_controller,
+    parse_controller,
+    parse_report,
+)
+from swift.operations.health.screen import screen
 from swift.operations.recon.client import Host
 
 NOW_S = 1_700_000_000.0
@@ -73,3 +84,40 @@ def test_pages_are_parsed():
     assert parse_report(page) == WELL
     assert parse_report(None) is None
     assert parse_report({}) == LayoutReport(0, "None", 0, 0, "", ())
+
+
+# --- the controller -------------------------------------------------------------------------------------
+
+SAID = {
+    "said": "ring object: 3 copies are still to arrive",
+    "last": NOW_S,
+    "leads": True,
+    "version": 9,
+    "change": "drain 10.0.0.2",
+    "left_s": 7200.0,
+    "rings": {"object": {"all": 8, "arrived": 2, "moving": 3}},
+}
+
+
+def test_the_controller_with_the_lease_counts_then_the_newest():
+    leads, waits = (parse_controller({**SAID, "leads": is_first}) for is_first in (True, False))
+    newer = replace(waits, checked_s=NOW_S + 9)
+    assert leading_controller([newer, leads, waits]) == leads
+    assert leading_controller([waits, newer]) == newer
+    assert leading_controller([]) is None
+
+
+def test_a_controller_that_leaves_a_change_alone_is_told():
+    report = parse_controller(SAID)
+    assert not list(controller_problems(report, NOW_S + SILENT_S))
+    ((text, remedy),) = controller_problems(report, NOW_S + SILENT_S + 1)
+    assert "does not go on" in text and remedy == "start it: swift-init layout-controller start"
+    assert not list(controller_problems(parse_controller({**SAID, "change": ""}), NOW_S + 9 * SILENT_S))
+    assert not list(controller_problems(None, NOW_S))
+
+
+def test_the_screen_shows_how_far_a_change_is():
+    snapshot = ClusterSnapshot(controller=parse_controller(SAID))
+    shown = "\n".join(screen(evaluate([], {}, snapshot, now_s=NOW_S), NOW_S))
+    assert "layout: drain 10.0.0.2: 25 % has arrived, about 2 hours left" in shown
+    assert SAID["said"] in shown

@@ -29,6 +29,16 @@ GOOD = {
     "serverauth/object": {"mode": "require", "key_ids": ["1"]},
     "native": {"native_disk": True},
     "layout": {"layout": {"version": 3, "id": "a", "issued": NOW_S, "last_check": NOW_S, "error": ""}},
+    "layoutcontroller": {
+        "layout_controller": {
+            "said": "ring object: 1 copies are still to arrive",
+            "last": NOW_S,
+            "leads": True,
+            "version": 3,
+            "change": "drain 10.0.0.1",
+            "rings": {"object": {"all": 8, "arrived": 2, "moving": 1}},
+        }
+    },
     "compactor/object": {
         "object_packed_devices": {"sda": {"volumes": 1, "live_bytes": 2, "dead_bytes": 3, "index_bytes": 4}}
     },
@@ -61,6 +71,25 @@ NONSENSE = [
     {"mode": "x" * 999, "key_ids": [None, {}], "refused": {"count": 1e999, "last": 10**400, "address": []}},
     {"layout": {"version": "x", "issued": 1e999, "last_check": None, "changed": {"a": 1}, "error": 5}},
     {"layout": {"version": 7, "changed": [None, 1], "id": []}},
+    {"layout_controller": {"last": "x"}},
+    {"layout_controller": {"last": 1e999, "rings": 7}},
+    {
+        "layout_controller": {
+            "last": 5,
+            "said": [1],
+            "version": 1e999,
+            "rings": {"a": 1},
+            "away": 7,
+            "left_s": {},
+        }
+    },
+    {
+        "layout_controller": {
+            "last": 5,
+            "rings": {"a": {"all": "x", "arrived": -1}, "b": None},
+            "away": [None],
+        }
+    },
     {"object_packed_devices": 7},
     {"object_packed_devices": {"sda": None, "sdb": {"dead_bytes": "x", "live_bytes": 1e999}}},
     {"device_errors": {"sda": None, "sdb": {"errors": "x", "last": 1}, "sdc": {"errors": 1, "last": 1e999}}},
