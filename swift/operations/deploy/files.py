@@ -33,7 +33,7 @@ INSTANCE = "replication"
 #: The unit of all daemons of a host in one process.
 ALL_DAEMONS = "swift-daemons"
 #: Beginnings of the names of daemons that operators configure and start themselves.
-_BY_HAND = ("s3-", "layout-controller")
+_BY_HAND = ("s3-",)
 #: Path of the layout's public keys on hosts.
 LAYOUT_KEYS = f"{ETC}/{PUBLIC_KEYS}"
 _SEEDS = 3
@@ -195,6 +195,9 @@ def _confs_of(
         if inventory.runs_once(host):
             conf = {**_client_conf(), "container-reconciler": {}}
             yield _Conf("container-reconciler.conf", conf, ("swift-container-reconciler",))
+            # It does nothing until there is a layout.
+            conf = {**_client_conf(), "DEFAULT": {"user": inventory.cluster.user}, "layout-controller": {}}
+            yield _Conf("layout-controller.conf", conf, ("swift-layout-controller",))
 
 
 def render_sections(

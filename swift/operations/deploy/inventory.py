@@ -29,6 +29,7 @@ MEMCACHED_PORT = 11211
 CONF_FILES = (
     *("swift.conf", "proxy-server.conf", "memcache.conf", "internal-client.conf"),
     *("account-server.conf", "container-server.conf", "object-server.conf", "container-reconciler.conf"),
+    "layout-controller.conf",
 )
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 _GROUP = r"[^\s:]+"

@@ -39,7 +39,7 @@ def test_a_host_has_the_files_of_its_roles(tmp_path):
         "internal-client.conf",
         *(f"{kind}-server.conf" for kind in ("account", "container", "object")),
     }
-    once = {"container-reconciler.conf"}
+    once = {"container-reconciler.conf", "layout-controller.conf"}
     assert set(rendered(tmp_path)) == common | storage | once | {"proxy-server.conf", "/etc/memcached.conf"}
     assert set(rendered(tmp_path, host=1)) == common | storage
 
@@ -138,8 +138,8 @@ def test_options_of_the_inventory_come_last(tmp_path):
 def test_daemons_of_a_cluster_run_on_the_first_storage_host(tmp_path):
     inventory = inventory_of(tmp_path, SEPARATE)
     first, second, _third = (units_of(inventory, host) for host in inventory.hosts)
-    only = {"swift-object-expirer", "swift-container-reconciler", "swift-proxy-server", "memcached"}
-    only.add("swift-health-history.timer")
+    only = {"swift-object-expirer", "swift-container-reconciler", "swift-layout-controller"}
+    only |= {"swift-proxy-server", "memcached", "swift-health-history.timer"}
     assert set(first) - set(second) == only
     assert {"swift.target", "swift-recon-cron.timer", "swift-object-reconstructor"} <= set(second)
 
