@@ -45,6 +45,7 @@ def cluster(tmp_path, provider):
         server.stop()
 
 
+@pytest.mark.long
 def test_a_person_of_a_mapped_group_uses_the_console(cluster, chromium, tmp_path):
     document = {
         "issuer": cluster.server.issuer,

@@ -90,6 +90,7 @@ def open_page(page, cluster, path):
     page.wait_for_load_state()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious_on_any_page(cluster, stored, visit, axe, scheme):
     page = visit(color_scheme=scheme)
@@ -116,6 +117,7 @@ def test_the_log_in_page_is_accessible(visit, axe):
     assert not [each["id"] for each in result["violations"] if each["impact"] in ("serious", "critical")]
 
 
+@pytest.mark.long
 def test_no_page_is_wider_than_a_narrow_screen(cluster, stored, visit):
     page = visit(viewport={"width": 360, "height": 700})
     wide = []
@@ -127,6 +129,7 @@ def test_no_page_is_wider_than_a_narrow_screen(cluster, stored, visit):
     assert not wide
 
 
+@pytest.mark.long
 def test_every_page_is_reached_by_keyboard_and_has_one_heading(cluster, stored, visit):
     page = visit()
     for path in PAGES:
@@ -159,6 +162,7 @@ def test_first_pages_are_small_and_soon_there(cluster, stored, visit):
     print(f"median of the first page: {statistics.median(times) * 1000:.0f} ms")
 
 
+@pytest.mark.long
 def test_no_page_for_users_needs_an_operator(cluster, stored, visit):
     operators = {route.path for route in ROUTES if route.access is Access.OPERATORS}
     page = visit("test:tester3", f"{cluster.plan.key}3")

@@ -135,6 +135,7 @@ def flood(live, token, stop, counts):
     connection.close()
 
 
+@pytest.mark.long
 def test_a_client_gets_its_guaranteed_share_under_overload(live):
     token, mine = live.token(), live.token("test2:tester2")
     stop, counts = threading.Event(), []

@@ -84,6 +84,7 @@ def test_an_aborted_download_leaves_no_connection_open(cluster, manifest):
     assert cluster.request("GET", manifest).body == WHOLE
 
 
+@pytest.mark.long
 def test_many_tiny_segments_are_rate_limited_without_delaying_others(cluster):
     cluster.request("PUT", "tiny")
     cluster.request("PUT", "tiny/one", body=b"abcdefghij")

@@ -111,6 +111,7 @@ def rows_of(found, phase):
     return {row["operation"]: row for row in found["rows"] if row["phase"] == phase}
 
 
+@pytest.mark.long
 def test_a_run_does_every_operation_verifies_reads_and_leaves_nothing(cluster, load, tmp_path):
     (tmp_path / "w.toml").write_text(EVERYTHING)
     (tmp_path / "price.toml").write_text("per_hour = 2.5")
@@ -133,6 +134,7 @@ def test_a_run_does_every_operation_verifies_reads_and_leaves_nothing(cluster, l
     assert not re.search(r'(?:src|href)="(?!#|data:)', page), "the page needs nothing else"
 
 
+@pytest.mark.long
 def test_an_open_loop_starts_operations_at_the_requested_rate(load, tmp_path):
     (tmp_path / "w.toml").write_text(READS)
     done = load("run", "w.toml", "--rate", "20", "--seconds", "3", "--format", "json")
@@ -165,6 +167,7 @@ def test_an_interrupted_run_reports_its_results_and_cleans_up(cluster, load, tmp
     assert containers(cluster) == []
 
 
+@pytest.mark.long
 def test_an_interrupted_run_with_keep_leaves_its_data_and_reports_it(cluster, load, tmp_path):
     out = interrupted(cluster, load, tmp_path, "--keep")
     left = containers(cluster)
@@ -292,6 +295,7 @@ def s3_words(cluster, url=None, key="testing"):
     return ("--s3", url or f"http://{cluster.host}", *keys)
 
 
+@pytest.mark.long
 def test_every_operation_runs_over_s3_and_leaves_nothing(cluster, load, tmp_path):
     (tmp_path / "w.toml").write_text(PARTS)
     done = load("run", "w.toml", "--verify", "--format", "json", *s3_words(cluster))
@@ -370,6 +374,7 @@ def keystone(cluster):
     service.stop()
 
 
+@pytest.mark.long
 def test_a_load_logs_in_at_keystone(load, tmp_path, keystone):
     (tmp_path / "w.toml").write_text(READS)
     words = ("--seconds", "1", "--format", "json", "--user", "project:name")

@@ -153,6 +153,7 @@ def wait_for_rows(cluster):
         cluster.run_once("object-updater", node)
 
 
+@pytest.mark.long
 def test_a_new_root_secret_changes_nothing_that_clients_see(live, tmp_path):
     s3 = client_of(live)
     make_objects(live, s3)

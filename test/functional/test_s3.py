@@ -629,6 +629,7 @@ def _versions_of(s3, bucket):
     return [{"Key": row["Key"], "VersionId": row["VersionId"]} for row in rows]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", ["many", "single"])
 def test_a_versioned_bucket_is_emptied_by_concurrent_deletions(s3, bucket, way):
     """One request for all versions, the newest first; and three clients that delete one after another."""

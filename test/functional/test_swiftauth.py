@@ -165,6 +165,7 @@ print(len(boto3.client("s3").list_buckets()["Buckets"]) >= 0)
 """
 
 
+@pytest.mark.long
 def test_a_workload_needs_no_key_but_the_token_of_its_platform(cluster, tmp_path):
     provider = FakeProvider()
     with serve_provider(provider) as issuer:
@@ -200,6 +201,7 @@ def test_a_workload_needs_no_key_but_the_token_of_its_platform(cluster, tmp_path
         assert "Not authorized to perform sts:AssumeRoleWithWebIdentity" in done.stderr
 
 
+@pytest.mark.long
 def test_the_command_manages_users_and_says_why_not(cluster, tmp_path):
     user_command(cluster, "add", "pets:dog", "--policy", "readwrite", text="a good password\n")
     assert user_command(cluster, "list", "pets")["users"] == ["dog"]

@@ -79,6 +79,7 @@ def reason(response):
     return found
 
 
+@pytest.mark.long
 def test_without_the_service_there_are_no_keys_and_no_plain_text(live, vault):
     for name in ("o", "empty"):
         assert reason(put(live, name, BODY if name == "o" else b"")) == "the key service does not respond"
@@ -117,6 +118,7 @@ def test_without_the_service_there_are_no_keys_and_no_plain_text(live, vault):
     assert (live.plan.root.parent / "secret-id").read_text() not in text
 
 
+@pytest.mark.long
 def test_objects_move_from_a_secret_in_the_configuration_to_a_wrapped_one(live, vault, tmp_path):
     vault.start()
     conf = live.plan.etc / "proxy-server.conf"

@@ -179,6 +179,7 @@ def test_two_clusters_run_side_by_side_with_separate_data(aio):
     assert one.run("status").returncode == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
 def test_a_signal_to_the_foreground_leaves_no_process(aio, sig):
     command = aio()
@@ -190,6 +191,7 @@ def test_a_signal_to_the_foreground_leaves_no_process(aio, sig):
         assert command.processes() == {}
 
 
+@pytest.mark.long
 def test_a_signal_during_startup_leaves_no_process(aio):
     command = aio()
     process = subprocess.Popen(
@@ -220,6 +222,7 @@ def test_kill_9_of_the_supervisor_leaves_no_process(aio):
     assert command.request("HEAD", "c")[0] == 204
 
 
+@pytest.mark.long
 def test_an_occupied_port_is_reported(aio):
     command = aio()
     with socket.socket() as taken:
@@ -239,6 +242,7 @@ def test_an_occupied_port_is_reported(aio):
         assert command.run("stop").returncode == 0
 
 
+@pytest.mark.long
 def test_a_server_that_dies_is_started_again(aio):
     command = aio()
     assert command.start("--nodes", "3").returncode == 0
@@ -257,6 +261,7 @@ def test_a_server_that_dies_is_started_again(aio):
     assert command.processes() == {}
 
 
+@pytest.mark.long
 def test_other_users_cannot_read_stored_data(aio):
     command = aio()
     assert command.start("--nodes", "3", "--ec", "none").returncode == 0
@@ -308,6 +313,7 @@ def test_invalid_values_are_reported_before_anything_is_created(aio, options, wo
     assert not command.data.exists()
 
 
+@pytest.mark.long
 def test_clean_removes_only_clusters_and_only_when_confirmed(aio):
     command = aio()
     command.data.mkdir()
@@ -332,6 +338,7 @@ def test_clean_removes_only_clusters_and_only_when_confirmed(aio):
     assert not command.data.exists()
 
 
+@pytest.mark.long
 def test_a_directory_that_is_no_cluster_is_left_unchanged(aio):
     command = aio()
     command.data.mkdir()
@@ -405,6 +412,7 @@ def test_devices_on_xfs_images_are_mounted_and_unmounted(aio):
     assert not command.data.exists()
 
 
+@pytest.mark.long
 def test_a_machine_without_memcached_still_has_a_cache(aio, tmp_path):
     command = aio()
     command.path = str(tmp_path)

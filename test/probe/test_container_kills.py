@@ -96,6 +96,7 @@ def assert_sound(path):
     connection.close()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(60 + 5 * KILLS)
 def test_a_killed_container_server_keeps_acknowledged_rows(tmp_path):
     server, chooser, go = LoneServer(tmp_path, "container"), random.Random(KILLS), threading.Event()

@@ -109,6 +109,7 @@ def fits(matchers, labels):
     return True
 
 
+@pytest.mark.long
 def test_every_series_of_an_expression_is_on_a_page(cluster):
     def is_there(pair):
         return any(name == pair[0] and fits(pair[1], labels) for name, labels in found)

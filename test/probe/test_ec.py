@@ -31,6 +31,7 @@ def archives(cluster):
     return found
 
 
+@pytest.mark.long
 def test_objects_are_read_and_written_without_any_one_node(coded):
     assert coded.request("PUT", "c/o", {}, BODY).status == 201
     holders = archives(coded)
@@ -45,6 +46,7 @@ def test_objects_are_read_and_written_without_any_one_node(coded):
     assert "Traceback" not in coded.log_text()
 
 
+@pytest.mark.long
 def test_a_node_that_stops_while_it_is_read_is_replaced(coded):
     large = random.Random(2).randbytes(24_000_000)
     assert coded.request("PUT", "c/large", {}, large).status == 201

@@ -54,6 +54,7 @@ class Creator(threading.Thread):
             connection.close()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(max(300, RACES))
 @pytest.mark.parametrize("policy", ["gold", "ec"])
 def test_one_of_two_concurrent_creators_wins_and_all_readers_agree(live, policy):
@@ -192,6 +193,7 @@ def ask_s3(live, method, path, headers=None, body=b""):
         connection.close()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(max(300, RACES))
 def test_tagging_an_object_never_undoes_a_concurrent_upload(live):
     tags = b"<Tagging><TagSet><Tag><Key>a</Key><Value>b</Value></Tag></TagSet></Tagging>"

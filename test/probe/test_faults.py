@@ -292,6 +292,7 @@ def test_sigkill_of_any_server_under_load_loses_and_resurrects_nothing(tuned_clu
 # --- devices ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_vanished_device_loses_nothing(own_cluster):
     cluster = own_cluster
     early = fill_container(cluster, "c", 12)
@@ -373,6 +374,7 @@ def replicas_of(cluster, body):
     return found
 
 
+@pytest.mark.long
 def test_a_read_only_device_sends_writes_to_handoffs(xfs_cluster):
     cluster = xfs_cluster
     early = fill_container(cluster, "c", 8)
@@ -398,6 +400,7 @@ def test_a_read_only_device_sends_writes_to_handoffs(xfs_cluster):
     assert_no_traceback(cluster)
 
 
+@pytest.mark.long
 def test_a_full_device_sends_writes_to_handoffs(xfs_cluster):
     cluster = xfs_cluster
     early = fill_container(cluster, "c", 8)
@@ -500,6 +503,7 @@ def server_reading(cluster):
     return None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
 def test_a_broken_get_is_completed_from_another_replica(tuned_cluster, sig):
     cluster = tuned_cluster(recoverable_node_timeout=1.5)
@@ -532,6 +536,7 @@ def test_a_broken_get_is_completed_from_another_replica(tuned_cluster, sig):
 # --- container updates ------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_updates_for_missing_containers_survive_sigkill_on_the_devices(own_cluster):
     cluster = own_cluster
     fill_container(cluster, "c", 1)
@@ -561,6 +566,7 @@ def test_updates_for_missing_containers_survive_sigkill_on_the_devices(own_clust
 # --- races ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_at_most_one_of_two_creators_gets_success(own_cluster):
     cluster = own_cluster
     assert cluster.request("PUT", "c").status == 201
@@ -606,6 +612,7 @@ def test_a_cluster_without_memcached_serves_all_clients(own_cluster):
     assert own_cluster.request("GET", "c", user="test2:tester2").status == 403
 
 
+@pytest.mark.long
 def test_cached_tokens_work_again_once_memcached_is_back(tuned_cluster):
     def without_keys(live):
         conf = live.plan.etc / "proxy-server.conf"

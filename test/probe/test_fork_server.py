@@ -8,6 +8,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from test.support.processes import FORK_SERVER
 
 #: Starts a child, prints its pid, and exits without notifying the child.
@@ -58,6 +60,7 @@ def test_a_child_has_its_own_session_and_ends_by_a_signal(tmp_path):
     assert child.wait(30) == -signal.SIGKILL
 
 
+@pytest.mark.long
 def test_children_end_with_the_process_that_started_the_fork_server(tmp_path):
     (tmp_path / "log").touch()
     words = [sys.executable, "-c", LEAVER, tmp_path / "log", lasting(tmp_path)]

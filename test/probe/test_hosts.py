@@ -121,6 +121,7 @@ def test_a_host_with_a_clock_one_hour_off_does_no_harm(hosts):
     print(f"healthy {took_s:.1f} s after the clocks were set right")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("hosts", [4], indirect=True)
 def test_hosts_with_different_ring_versions_lose_nothing(hosts):
     # A host has an older ring, which assigns partitions to other devices.

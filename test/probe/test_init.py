@@ -24,6 +24,7 @@ def lines(done):
     return [line for line in done.stdout.splitlines() if not line.startswith("WARNING")]
 
 
+@pytest.mark.long
 def test_a_server_is_started_reloaded_and_stopped(node):
     conf = node.etc / "account-server.conf"
     started = node.init("account", "start")
@@ -58,6 +59,7 @@ def test_a_server_is_started_reloaded_and_stopped(node):
         assert (done.returncode, lines(done)) == (code, ["No account-server running"])
 
 
+@pytest.mark.long
 def test_groups_numbers_and_names_select_servers(node):
     for number, port in enumerate(free_ports(2), 1):
         node.write_conf("container", f"/{number}", port)
@@ -84,6 +86,7 @@ def test_groups_numbers_and_names_select_servers(node):
     assert node.pids() == {}
 
 
+@pytest.mark.long
 def test_daemons_run_once_or_forever_and_are_restarted_instead_of_reloaded(node):
     once = node.init("account-auditor", "once")
     assert once.returncode == 0
@@ -95,6 +98,7 @@ def test_daemons_run_once_or_forever_and_are_restarted_instead_of_reloaded(node)
     assert node.pids()["account-auditor.pid"] != pid
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("command", "service"),
     [
@@ -178,6 +182,7 @@ def test_pid_files_of_other_programs_are_removed(node):
     assert list((node.run_dir / "object-server").iterdir()) == []
 
 
+@pytest.mark.long
 def test_reload_names_servers_that_it_cannot_reload(node):
     assert node.init("account", "start").returncode == 0
     pid = node.pids()["account-server.pid"]
@@ -212,6 +217,7 @@ def test_a_server_without_workers_refuses_a_reload_at_once(node):
     assert (done.returncode, lines(done)[-1].partition(": ")[2]) == (1, reason)
 
 
+@pytest.mark.long
 def test_processes_without_a_pid_file_are_orphans(node):
     assert node.init("account", "start").returncode == 0
     pid = node.pids()["account-server.pid"]

@@ -100,6 +100,7 @@ def layout(tmp_path_factory):
     made.live.stop()
 
 
+@pytest.mark.long
 def test_published_layouts_reach_running_nodes(layout):
     live = layout.live
     files = layout.publish()

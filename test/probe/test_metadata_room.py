@@ -58,6 +58,7 @@ def test_the_largest_object_that_info_promises_is_stored(live, limits, policy):
     assert live.request("DELETE", path).status == 204
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", POLICIES)
 def test_oversized_headers_leave_the_cluster_available(live, limits, policy):
     path = f"cramped-{policy}"

@@ -136,6 +136,7 @@ def server(tmp_path):
         subprocess.run(["umount", made.device], check=True)
 
 
+@pytest.mark.long
 @pytest.mark.xfs
 @pytest.mark.timeout(60 + 5 * KILLS)
 def test_a_killed_object_server_keeps_acknowledged_writes(server):

@@ -28,6 +28,7 @@ def await_healed(cluster, check, what):
     cluster.await_true(check, what, AWAIT_S)
 
 
+@pytest.mark.long
 def test_a_wiped_device_is_refilled_and_deleted_objects_stay_deleted(cluster):
     assert cluster.request("PUT", "wiped").status == 201
     bodies = {f"wiped/o{number}": os.urandom(2000 + number) for number in range(60)}
@@ -51,6 +52,7 @@ def test_a_wiped_device_is_refilled_and_deleted_objects_stay_deleted(cluster):
     assert "Traceback" not in cluster.log_text()
 
 
+@pytest.mark.long
 def test_handoffs_are_reverted_when_the_primary_is_back(cluster):
     assert cluster.request("PUT", "away").status == 201
     before = sum(copies(cluster).values())

@@ -137,6 +137,7 @@ def state_of_new_log_in(page, front):
     return query_of(authorize)["state"]
 
 
+@pytest.mark.long
 def test_a_log_in_that_another_browser_began_is_refused(page, front):
     with page.context.browser.new_context(ignore_https_errors=True) as attacker:
         state = state_of_new_log_in(attacker.new_page(), front)

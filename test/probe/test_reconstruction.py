@@ -26,6 +26,7 @@ def archives(cluster):
     }
 
 
+@pytest.mark.long
 def test_a_wiped_device_gets_the_same_archives_back(cluster):
     bodies = {f"coded/o{number}": os.urandom(700 * number) for number in range(25)}
     for name, body in bodies.items():

@@ -287,6 +287,7 @@ def relink_all(cluster, action, *more, code=0):
         assert "Traceback" not in done.stderr, done.stderr
 
 
+@pytest.mark.long
 def test_a_different_archive_at_the_new_path_is_an_error_unless_clobbered(coded):
     assert coded.request("PUT", "c/o", body=b"x" * 5000).status == 201
     for node in coded.plan.node_numbers():

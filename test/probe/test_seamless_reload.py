@@ -78,6 +78,7 @@ def begun_upload(server):
     return connection
 
 
+@pytest.mark.long
 def test_no_request_is_lost_under_load(server):
     stop = threading.Event()
     clients = [
@@ -140,6 +141,7 @@ def test_an_invalid_configuration_changes_nothing(server):
     assert server.ask("GET", "/sda/1/a/c/o").status == 200
 
 
+@pytest.mark.long
 def test_workers_continue_when_the_new_process_image_cannot_start(server):
     """The new port is occupied only after the configuration check has passed."""
     before = workers_of(server.process.pid)
@@ -256,6 +258,7 @@ class Releases:
         return self.log.read_text().splitlines()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", ["current/bin/swift-init", "bin/swift-init"])
 def test_a_reload_executes_the_release_that_the_symlink_names(tmp_path, way):
     server = LoneServer(tmp_path, "object")

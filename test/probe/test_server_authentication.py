@@ -171,6 +171,7 @@ OLD, NEW = f"1 {make_secret()}", f"2 {make_secret()}"
 EVERYWHERE = range(NODES + 1)
 
 
+@pytest.mark.long
 def test_it_is_turned_on_under_load_without_a_refused_request(cluster, load):
     for node in EVERYWHERE:
         cluster.write_secrets(node, OLD)
@@ -182,6 +183,7 @@ def test_it_is_turned_on_under_load_without_a_refused_request(cluster, load):
     assert set(cluster.results()) == {"signed"}
 
 
+@pytest.mark.long
 def test_the_secret_is_replaced_under_load_without_a_refused_request(cluster, load):
     for lines in ((OLD, NEW), (NEW, OLD), (NEW,)):
         for node in EVERYWHERE:
@@ -192,6 +194,7 @@ def test_the_secret_is_replaced_under_load_without_a_refused_request(cluster, lo
     assert set(cluster.results()) == {"signed"}
 
 
+@pytest.mark.long
 def test_every_daemon_signs_its_requests(cluster):
     assert cluster.request("PUT", "ec", {"X-Storage-Policy": "ec"}).status in (201, 202)
     for number in range(6):
@@ -270,6 +273,7 @@ def test_open_pages_need_no_signature(cluster):
     assert (page["mode"], len(page["key_ids"])) == ("require", 1)
 
 
+@pytest.mark.long
 def test_a_proxy_without_the_secret_serves_nothing(cluster):
     """It responds with 503, not with 403 or 404, which would tell something about the object."""
     assert cluster.request("PUT", "c/kept", None, b"x").status == 201

@@ -84,6 +84,7 @@ def node(tmp_path):
     made.stop()
 
 
+@pytest.mark.long
 def test_every_port_of_the_rings_is_served_by_its_own_workers(node):
     node.await_true(lambda: node.serves(0) and node.serves(1), "both ports answer")
     node.await_true(lambda: len(node.workers()) == 4, "two workers a port")

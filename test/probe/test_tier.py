@@ -176,6 +176,7 @@ def server(tmp_path):
     assert "Traceback" not in log and "is disabled" not in log, log
 
 
+@pytest.mark.long
 def test_every_mode_of_every_class_works_under_load(server):
     with Load(server) as load:
         load.await_more_turns()
@@ -194,6 +195,7 @@ def test_every_mode_of_every_class_works_under_load(server):
     assert server.cache("verify", "--rate", "0")["differences"] == []
 
 
+@pytest.mark.long
 def test_a_killed_server_reads_the_disk_instead_of_stale_tier_state(server):
     with Load(server, may_fail=True) as load:
         for _ in range(4):
@@ -216,6 +218,7 @@ def test_a_cleanly_stopped_server_leaves_an_index_that_survives_a_boot(server):
     assert not json.loads((server.ssd / "cache" / "index.json").read_text())["closed"]
 
 
+@pytest.mark.long
 def test_a_reload_reads_the_section_again_and_no_request_fails(server):
     with Load(server) as load:
         load.await_more_turns()
@@ -237,6 +240,7 @@ def test_a_reload_reads_the_section_again_and_no_request_fails(server):
     load.read_all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("may", [True, False], ids=["with the capability", "without it"])
 def test_a_body_is_opened_by_its_handle_where_that_is_permitted_and_else_by_its_path(tmp_path, may):
     if may and os.geteuid():
@@ -312,6 +316,7 @@ def plugged(tmp_path):
     assert "Traceback" not in log, log
 
 
+@pytest.mark.long
 @pytest.mark.xfs
 def test_a_removed_ssd_fails_no_request_and_ends_no_process(plugged):
     with Load(plugged) as load:
@@ -333,6 +338,7 @@ def test_a_removed_ssd_fails_no_request_and_ends_no_process(plugged):
     assert "is disabled" in told and "works again" in told
 
 
+@pytest.mark.long
 @pytest.mark.xfs
 def test_an_unreadable_ssd_ends_no_process(plugged):
     """Reads begin to fail while most of the index is not in memory: LMDB faults in its mapping."""

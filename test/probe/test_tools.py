@@ -42,6 +42,7 @@ def keystone(live):
     service.stop()
 
 
+@pytest.mark.long
 def test_dispersion_logs_in_at_keystone(live, conf, keystone):
     text = conf.read_text().replace(live.plan.auth_url, f"{keystone.url}/v3/")
     text = text.replace("testing\n", "own\n").replace("test:tester", "name")
@@ -70,6 +71,7 @@ def test_dispersion_logs_in_at_keystone(live, conf, keystone):
         assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.long
 def test_dispersion_finds_what_is_missing(live, conf):
     said = lines("swift-dispersion-populate", conf)
     assert said[0] == "Using storage policy: gold "
@@ -119,6 +121,7 @@ def test_an_audit_of_an_account_reports_differences(live, tmp_path):
     assert run("swift-account-audit", "-r", live.plan.etc, input="").returncode == 2
 
 
+@pytest.mark.long
 def test_container_deletions_are_queued_for_the_expirer(live):
     assert live.request("PUT", "doomed").status == 201
     for name in ("a1", "b1", "b2", "c1"):
@@ -137,6 +140,7 @@ def test_entries_of_the_reconcilers_queue_have_the_peers_format(live):
         assert run("swift-reconciler-enqueue", *words, "-d", live.plan.etc).stderr.startswith("ERROR: ")
 
 
+@pytest.mark.long
 def test_health_reports_the_effect_of_a_lost_device(live: LiveCluster):
     plan: ClusterPlan = live.plan
     facts = json.loads(run("swift-health", "-d", plan.etc, "--format", "json").stdout)
@@ -163,6 +167,7 @@ def test_health_reports_the_effect_of_a_lost_device(live: LiveCluster):
     assert run("swift-health", "-d", "/nosuch").returncode == 3
 
 
+@pytest.mark.long
 def test_pending_updates_are_counted_for_recon(live, tmp_path):
     conf = live.plan.etc / "object-server" / "1.conf"
     waiting = live.device_path(1) / "async_pending" / "abc"

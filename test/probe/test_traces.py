@@ -92,6 +92,7 @@ def test_traces_contain_no_tokens_signatures_or_object_names(cluster, collector)
         assert secret.encode() not in sent
 
 
+@pytest.mark.long
 def test_a_span_of_a_download_lasts_until_its_body_is_read(cluster, collector):
     cluster.request("PUT", "c/large", body=bytes(48 << 20))
     connection = http.client.HTTPConnection(cluster.host, timeout=60)
@@ -135,6 +136,7 @@ def test_a_client_cannot_choose_the_trace_id_or_force_a_trace(cluster, collector
     assert trace not in {span.trace for span in spans}
 
 
+@pytest.mark.long
 def test_a_stopping_server_sends_its_last_spans(cluster, collector):
     response = cluster.request("HEAD", "c")
     cluster.kill("proxy", 15)

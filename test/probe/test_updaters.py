@@ -5,6 +5,8 @@ import os
 import signal
 from urllib.parse import quote
 
+import pytest
+
 from swift.base.hashing import PathHasher
 from swift.config.cluster import read_cluster_config
 from swift.ring.ring import Ring
@@ -78,6 +80,7 @@ def leave_pendings(cluster, count, container="late"):
     return names
 
 
+@pytest.mark.long
 def test_rows_reach_every_replica_after_container_servers_were_killed(own_cluster):
     stop_updaters(own_cluster)
     names = leave_pendings(own_cluster, 12)
@@ -94,6 +97,7 @@ def test_rows_reach_every_replica_after_container_servers_were_killed(own_cluste
     assert (own_cluster.plan.recon(1) / "object-updater.prom").read_text().startswith("# HELP")
 
 
+@pytest.mark.long
 def test_a_killed_updater_loses_nothing_and_a_damaged_update_stops_nothing(own_cluster):
     stop_updaters(own_cluster, signal.SIGTERM)
     names = leave_pendings(own_cluster, 60)
@@ -127,6 +131,7 @@ def _slow_down(cluster):
         conf.write_text(f"{head}{section}objects_per_second = 10\n{tail.replace('= 5', '= 1')}")
 
 
+@pytest.mark.long
 def test_account_counts_are_updated_soon_after_uploads(own_cluster):
     for container in ("one", "two"):
         assert own_cluster.request("PUT", container).status == 201

@@ -131,6 +131,7 @@ def told(story, root):
     return world
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("story", [exchanged, installed], ids=lambda story: story.__name__)
 def test_a_power_cut_during_database_replication_loses_no_acknowledged_row(story, root):
     world = told(story, root)
@@ -157,6 +158,7 @@ def arrival_syncs(world):
             return
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("story", [exchanged, installed], ids=lambda story: story.__name__)
 def test_a_missing_sync_of_a_received_database_is_detected(story, root):
     world = told(story, root)

@@ -49,6 +49,7 @@ def count(sim):
     return int(sim("HEAD", "/a/c", {"x-newest": "true"}).headers["x-container-object-count"])
 
 
+@pytest.mark.long
 def test_shards_that_are_all_small_are_merged_into_the_root(sim, split):
     counters = Counter()
     for _ in range(4):
@@ -81,6 +82,7 @@ def test_the_last_shards_are_merged_into_the_root_one_by_one(sim, split):
     assert count(sim) == 4
 
 
+@pytest.mark.long
 def test_an_empty_sharded_container_can_be_deleted(sim, split):
     for name in NAMES:
         assert sim("DELETE", f"/a/c/{name}").status == 204
@@ -109,6 +111,7 @@ def put_row(sim, path, timestamp):
     return responses[0].headers.get("location")
 
 
+@pytest.mark.long
 def test_a_row_that_arrives_late_revives_a_merged_and_deleted_container(sim, split):
     shard = put_row(sim, "/a/c/late", "1500000000.00000")
     assert shard.startswith("/.shards_a/")
@@ -144,6 +147,7 @@ def test_a_container_deleted_while_shards_are_merged_stays_deleted(sim, split):
         assert sim("GET", "/a/c").status == 404
 
 
+@pytest.mark.long
 def test_rows_written_during_the_merge_are_kept(sim, split):
     (leader, *_others) = sim.primaries("container", "a", "c")
     split.run(leader, **FEW)
@@ -161,6 +165,7 @@ def test_rows_written_during_the_merge_are_kept(sim, split):
     assert (state(sim), rows(sim), count(sim)) == ("collapsed", expected, len(expected))
 
 
+@pytest.mark.long
 def test_a_collapsed_container_that_grows_is_sharded_again(sim, split):
     for _ in range(4):
         split.run(**FEW)
@@ -176,6 +181,7 @@ def test_a_collapsed_container_that_grows_is_sharded_again(sim, split):
     assert len(shards(sim)) == 5
 
 
+@pytest.mark.long
 def test_a_shard_that_cannot_reach_the_root_lists_what_it_has(sim, split):
     (leader, *others) = sim.primaries("container", "a", "c")
     split.run(leader, **FEW)
@@ -226,6 +232,7 @@ def test_a_proxy_refreshes_cached_shards_that_were_merged_into_the_root(sim, spl
     assert "o15y" in rows(sim)
 
 
+@pytest.mark.long
 def test_a_proxy_refreshes_cached_shards_that_were_replaced(sim, split):
     known = cached_shards(sim)
     for _ in range(4):
@@ -264,6 +271,7 @@ class CutTransport:
         return response
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(int(os.environ.get("SWIFT_COLLAPSE_SEEDS", "2"))))
 def test_a_sharder_killed_at_any_step_is_recovered_from(sim, split, seed):
     draw = random.Random(seed)

@@ -120,6 +120,7 @@ def test_unreachable_nodes_are_counted_by_address(sim, replicators):
     assert facts["replication_stats"]["failure_nodes"] == {"10.0.0.1": {f"sdb{second}": 1}}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(12))
 def test_replicas_converge_after_random_network_partitions_and_losses(sim, replicators, seed):
     rng = random.Random(seed)

@@ -113,6 +113,7 @@ def run_story(story, root):
     return world
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
 def test_a_power_cut_at_any_moment_keeps_acknowledged_changes(story, root):
     world = run_story(story, root)
@@ -143,6 +144,7 @@ def syncs(steps):
             yield number, "directory"
 
 
+@pytest.mark.long
 def test_a_missing_sync_of_any_kind_is_detected(root):
     world = run_story(first_rows, root)
     kinds = {"tmp", "directory", "pending", "db-journal", "db"}

@@ -620,6 +620,7 @@ def test_several_ranges_survive_nodes_that_die_between_them(sim):
     assert BODY[0:3000] in found.body and BODY[4000:4002] in found.body
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("headers", "status"),
     [

@@ -83,6 +83,7 @@ def test_one_of_two_creators_with_the_same_timestamp_wins(sim):
         assert contents(sim, path) == {bodies[statuses.index(201)]}, number
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("writers", [3, 6])
 def test_one_of_many_creators_wins(sim, writers):
     sim.faults.jitter = random.Random(writers)
@@ -112,6 +113,7 @@ def test_no_creator_wins_without_a_majority_of_primaries(sim):
     assert archives_of(sim) == []
 
 
+@pytest.mark.long
 def test_two_creators_never_both_win_whichever_nodes_fail(sim):
     chance = random.Random(23)
     sim.faults.jitter = chance
@@ -400,6 +402,7 @@ def test_conditional_changes_update_the_container(sim):
     assert json.loads(sim("GET", "/a/c?format=json").body) == []
 
 
+@pytest.mark.long
 def test_one_of_several_conditional_deletions_wins(sim):
     sim.faults.jitter = random.Random(13)
     for number in range(6):

@@ -17,6 +17,7 @@ FIRST_SEED = int(os.environ.get("SWIFT_FIRST_SEED", "0"))
 SEEDS_AT_ONCE = 200
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("first", range(FIRST_SEED, FIRST_SEED + SEEDS, SEEDS_AT_ONCE))
 def test_uploads_have_one_outcome_and_objects_stay_complete(first):

@@ -142,6 +142,7 @@ class MixedCluster(ObjectCluster):
         return {part: node.hashes(part, policy) for part in node.names(policy)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: f"seed{seed}")
 def test_mixed_clusters_lose_nothing_and_converge(tmp_path, seed):
     world = MixedCluster(tmp_path, seed)

@@ -215,6 +215,7 @@ def tell(story, limit):
     return world
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
 def test_no_power_cut_or_kill_loses_an_acknowledged_write(story):
     world = tell(story, max(4, WANTED // 1200))

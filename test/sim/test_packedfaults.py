@@ -347,6 +347,7 @@ def look(world, when):
 STRIDE = int(os.environ.get("SWIFT_PACKED_FAULT_STRIDE", 17))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.__name__)
 def test_a_failing_call_loses_nothing_and_succeeds_after_the_repair(action):
     for turn, kind in enumerate(FAULTS):

@@ -170,6 +170,7 @@ class History:
         self.look(0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first", range(0, SEEDS, TOGETHER))
 @pytest.mark.parametrize("is_blind", (False, True), ids=("noticed", "blind"))
 def test_an_index_of_another_time_destroys_nothing_that_was_acknowledged(is_blind, first):

@@ -648,6 +648,7 @@ def test_a_power_cut_at_any_moment_loses_no_acknowledged_write(story, unnamed):
     assert len(world.seen) >= min(STORIES[story], STORIES[story] * WANTED // WANTED_BY_DEFAULT)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("unnamed", [True, False], ids=["unnamed", "temporary-names"])
 def test_a_seed_reproduces_the_same_states(unnamed):
     def states_of(seed):
@@ -776,6 +777,7 @@ class Chance:
         draft.discard()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("unnamed", [True, False], ids=["unnamed", "temporary-names"])
 def test_random_histories_with_kills_and_power_cuts_lose_nothing(unnamed):
     states, seed = 0, 0

@@ -95,6 +95,7 @@ def test_an_account_with_objects_in_every_policy_is_reaped_completely(sim, reape
     assert any("Completed pass on account AUTH_a" in line for line in reapers.log.lines)
 
 
+@pytest.mark.long
 def test_requests_name_the_nodes_to_update(sim, reapers):
     assert sim("PUT", "/AUTH_a/c", {"x-storage-policy": "ec32"}).status == 201
     assert sim("PUT", "/AUTH_a/c/o", body=b"x").status == 201
@@ -122,6 +123,7 @@ def test_requests_name_the_nodes_to_update(sim, reapers):
     assert {headers["x-account-override-deleted"] for headers in sent["container"].values()} == {"yes"}
 
 
+@pytest.mark.long
 def test_accounts_that_are_not_deleted_are_unchanged(sim, reapers):
     fill(sim, containers=1)
     fill(sim, "AUTH_b", containers=1)

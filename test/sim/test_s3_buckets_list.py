@@ -96,6 +96,7 @@ def test_without_s3_acl_only_rights_in_the_account_count(sim):
     assert s3("GET", "/", **OTHER).code == "AccessDenied"
 
 
+@pytest.mark.long
 def test_the_cost_of_a_page_of_buckets_depends_on_its_size(s3):
     for number in range(200):
         s3.sim("PUT", f"/AUTH_test/b{number:03}")

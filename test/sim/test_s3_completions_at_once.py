@@ -16,6 +16,7 @@ FIRST_SEED = int(os.environ.get("SWIFT_FIRST_SEED", "0"))
 CLIENTS = 5
 
 
+@pytest.mark.long
 @pytest.mark.timeout(max(300, 3 * SEEDS))
 def test_completions_at_once_repeat_the_answer_of_the_one_that_wins(s3):
     for seed in range(FIRST_SEED, FIRST_SEED + SEEDS):

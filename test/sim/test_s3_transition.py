@@ -140,6 +140,7 @@ def test_an_object_with_changed_metadata_is_moved(bench):
     assert headers["x-object-meta-k"] == "posted" and body == BODY
 
 
+@pytest.mark.long
 def test_a_multipart_object_moves_part_by_part_and_old_parts_expire(bench):
     bench.set_rules(RULE)
     bench.put_large("o", parts=("1", "2", "3"))

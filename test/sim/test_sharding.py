@@ -51,6 +51,7 @@ def test_clients_see_the_same_headers_of_listings_before_and_after_a_split(sim, 
     assert [client_headers(), client_headers()] == [before, before]
 
 
+@pytest.mark.long
 def test_listings_of_a_sharded_container_support_all_parameters(sim, sharders):
     names = sorted([*NAMES, *(f"d{n}/x{m}" for n in range(4) for m in range(3)), "d2", "p/ä", "p/z"])
     put(sim, *names)
@@ -142,6 +143,7 @@ def test_a_split_container_is_deleted_only_when_it_is_empty(sim, sharders):
     assert sim("HEAD", "/a/c").status == 404
 
 
+@pytest.mark.long
 def test_writers_do_not_keep_a_container_from_being_split(sim, sharders, tmp_path):
     running = Sharders(sim, tmp_path, keeps=True)
     running.run()
@@ -160,6 +162,7 @@ def test_writers_do_not_keep_a_container_from_being_split(sim, sharders, tmp_pat
     assert sim("HEAD", "/a/c", {"x-newest": "true"}).headers["x-container-object-count"] == str(len(expected))
 
 
+@pytest.mark.long
 def test_small_shards_are_merged(sim, sharders):
     put(sim, *NAMES)
     settle(sim, sharders)
@@ -174,6 +177,7 @@ def test_small_shards_are_merged(sim, sharders):
     assert sim("HEAD", "/a/c").headers["x-container-object-count"] == str(len(NAMES) - 7)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 def test_the_listing_matches_the_objects_whenever_sharders_are_idle(sim, sharders, seed):
     draw = random.Random(seed)
@@ -198,6 +202,7 @@ def test_the_listing_matches_the_objects_whenever_sharders_are_idle(sim, sharder
     assert sim("HEAD", "/a/c").headers["x-container-object-count"] == str(len(known))
 
 
+@pytest.mark.long
 def test_recon_lists_sharding_candidates_and_containers_being_sharded(sim, sharders):
     put(sim, *NAMES)
     sharders.run(auto_shard=False)
@@ -219,6 +224,7 @@ def test_recon_lists_sharding_candidates_and_containers_being_sharded(sim, shard
     assert sharders.lists["sharding_in_progress"] == []
 
 
+@pytest.mark.long
 def test_a_split_that_takes_long_and_shards_that_leave_gaps_are_warned_about(sim, sharders, tmp_path):
     put(sim, *NAMES)
     running = Sharders(sim, tmp_path, keeps=True)

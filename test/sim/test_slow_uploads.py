@@ -154,6 +154,7 @@ def test_the_client_gets_its_response_before_a_late_node_is_done(make, container
     assert sim.holders(policy=policy) == sorted(nodes), "it goes on"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("container", "policy"), PLACES)
 @pytest.mark.parametrize("lost", [1, 2, 3])
 def test_nodes_that_fail_during_the_upload_are_dropped(make, container, policy, lost):

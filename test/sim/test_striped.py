@@ -166,6 +166,7 @@ def test_buffered_bytes_stay_within_the_limit(sim):
     response.discard()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stalled", [1, 2])
 def test_hanging_archives_are_masked_by_others(sim, stalled):
     put(sim, BODY[:200_000], "/a/coded/o")
@@ -196,6 +197,7 @@ def test_prefetched_segments_stay_within_the_memory_limit(sim):
     response.discard()
 
 
+@pytest.mark.long
 def test_the_next_download_skips_a_slow_device(sim):
     put(sim)
     slow = primaries(sim)[0]
@@ -228,6 +230,7 @@ def test_the_latency_of_an_archive_is_recorded(sim):
     assert f"sdb{nodes[0]} " in known
 
 
+@pytest.mark.long
 def test_a_hanging_archive_is_recorded_as_slow(sim):
     put(sim, BODY[:200_000], "/a/coded/o")
     nodes = sim.primaries("object", "a", "coded", "o", policy=1)

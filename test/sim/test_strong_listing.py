@@ -128,6 +128,7 @@ def test_eventual_listings_cost_no_additional_requests(make_sim):
     assert len(sim.asked("container", "GET")) == 1
 
 
+@pytest.mark.long
 def test_listings_of_a_server_that_missed_a_split_are_not_used(sim, containers, tmp_path):
     assert sim("POST", "/a/c", {"x-container-sysmeta-sharding": "True"}).status == 204
     sharders = Sharders(sim, tmp_path)
@@ -252,6 +253,7 @@ def work(sim, sharders, there, chance, *, puts, **options):
     assert not {name for name, is_there in there.items() if is_there is False} & found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(2))
 def test_acknowledged_objects_are_listed_during_a_split(sim, sharders, seed):
     chance, there = random.Random(seed), {}

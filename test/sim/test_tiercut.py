@@ -412,6 +412,7 @@ def stories_by_mode():
             yield pytest.param(story, mode, id=f"{story.__name__}-{mode}", marks=marks)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("story", "mode"), list(stories_by_mode()))
 def test_readers_find_the_disks_content_whatever_state_the_ssd_is_in(story, mode):
     tell(story, mode, limit=max(3, WANTED // 2000))

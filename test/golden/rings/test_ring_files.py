@@ -54,6 +54,7 @@ def test_the_numbers_of_a_ring_are_those_upstream_reports(name):
     assert len({dev_id for row in view.rows for dev_id in row}) == facts["assigned_device_count"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", RINGS)
 def test_a_ring_is_rewritten_byte_for_byte(name):
     packed = (DATA / name).read_bytes()

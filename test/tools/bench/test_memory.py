@@ -9,6 +9,7 @@ import pytest
 from tools.bench.memory import main
 
 
+@pytest.mark.long
 def test_every_daemon_makes_a_pass_and_nothing_is_left(tmp_path):
     root = tmp_path / "trees"
     root.mkdir()

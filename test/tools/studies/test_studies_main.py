@@ -1,8 +1,11 @@
 """``python -m tools.studies`` prints a study beside its figures."""
 
+import pytest
+
 from tools.studies.__main__ import main
 
 
+@pytest.mark.long
 def test_it_prints_the_published_figures_and_plots_them(capsys, tmp_path):
     plot = tmp_path / "study.svg"
     assert main(["2017", "--seconds", "1", "--plot", str(plot)]) == 0

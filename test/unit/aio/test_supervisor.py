@@ -123,6 +123,7 @@ def test_who_reads_the_state_while_it_changes_reads_the_former_one_whole(plan, s
     assert supervisor.pid("server") in [row["pid"] for row in processes_of(plan)]
 
 
+@pytest.mark.long
 def test_what_a_thread_starts_again_outlives_that_thread(plan, supervisor):
     supervisor.kill("server")
     assert port_is_free(plan.ip, plan.server.port)
@@ -137,6 +138,7 @@ def test_what_a_thread_starts_again_outlives_that_thread(plan, supervisor):
     assert not port_is_free(plan.ip, plan.server.port)
 
 
+@pytest.mark.long
 def test_jobs_run_one_after_the_other_and_again_when_they_are_due(plan, supervisor):
     counted = plan.root / "counted"
 
@@ -161,6 +163,7 @@ def test_all_are_gone_at_the_end_and_their_ports_free(plan, supervisor):
     assert port_is_free(plan.ip, plan.server.port) and port_is_free(plan.ip, plan.cache_port)
 
 
+@pytest.mark.long
 def test_what_was_ended_may_be_started_anew(plan, supervisor):
     supervisor.end()
     supervisor.start()

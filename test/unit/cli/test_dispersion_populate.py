@@ -65,6 +65,7 @@ def test_a_refusal_ends_it_with_the_request_that_was_refused(bench, status):
     assert f"status {status}" in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.long
 def test_a_failure_that_passes_is_tried_again_and_counted(bench):
     done = bench.run("--container-only", retries=1, concurrency=1, answers={"PUT ": [(503, b"")]})
     assert done.returncode == 0 and "8 containers" in done.stdout and "1 retries" in done.stdout

@@ -53,6 +53,7 @@ def messages_of(checkout):
     return (checkout / "messages").read_text().splitlines()
 
 
+@pytest.mark.long
 def test_every_command_of_the_installation_exists(checkout):
     assert launch(checkout).wait(60) == 0
     assert len(messages_of(checkout)) == 2 and messages_of(checkout)[1].startswith("installing what it needs")
@@ -66,6 +67,7 @@ def test_every_command_of_the_installation_exists(checkout):
     assert messages_of(checkout)[-1].startswith("installing what it needs")
 
 
+@pytest.mark.long
 def test_packages_that_one_start_needs_are_installed_into_an_environment_that_has_the_others(checkout):
     for clients in ([], ["lmdb"], ["lmdb", "other"]):
         assert launch(checkout, *clients).wait(60) == 0
@@ -75,6 +77,7 @@ def test_packages_that_one_start_needs_are_installed_into_an_environment_that_ha
         assert messages_of(checkout) == []
 
 
+@pytest.mark.long
 def test_an_interrupted_installation_leaves_no_process_and_begins_again(checkout):
     os.mkfifo(checkout / "held")
     launcher = launch(checkout)

@@ -5,6 +5,7 @@ import pytest
 from swift.cli.reload import make_parser
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "1e12", "soon"])
 def test_a_time_that_nobody_can_wait_for_is_wrong_usage(seconds, capsys):
     with pytest.raises(SystemExit) as stopped:

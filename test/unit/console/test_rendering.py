@@ -24,6 +24,7 @@ def test_letters_and_marks_are_shown_as_they_are():
     assert visible(text) == text
 
 
+@pytest.mark.long
 def test_the_script_hides_the_same_characters():
     script = (Path(swift.console.__file__).parent / "static" / "console.js").read_text()
     listed = re.search(r"HIDDEN = /\(\?! \)\[\\p\{C\}\\p\{Z\}(.*)\]/gu", script)[1]

@@ -63,6 +63,7 @@ def test_messages_hold_the_same_rows(rows):
         assert last == (items[-1]["ROWID"] if items else 0)
 
 
+@pytest.mark.long
 @settings(deadline=None)
 @given(history, st.lists(st.integers(1, 400), min_size=objecttable.BULK, max_size=3 * objecttable.BULK))
 def test_many_rows_at_once_count_as_one_by_one(before, numbers):
@@ -78,6 +79,7 @@ def test_many_rows_at_once_count_as_one_by_one(before, numbers):
     assert at_once.execute(triggers).fetchall() == one_by_one.execute(triggers).fetchall()
 
 
+@pytest.mark.long
 @settings(deadline=None)
 @given(history, st.randoms(use_true_random=False), st.integers(min_value=1, max_value=5))
 def test_replicas_that_got_the_rows_in_any_order_and_batches_are_equal(rows, random, size):

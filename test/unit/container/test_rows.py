@@ -203,6 +203,7 @@ ITEMS = st.lists(
 )
 
 
+@pytest.mark.long
 @given(ITEMS)
 def test_many_rows_are_read_like_each_of_them(items):
     try:

@@ -61,6 +61,7 @@ def live_through(seed, make, event):
             node.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("make", "event"),
     [(ContainerNode, container_event), (AccountNode, account_event)],

@@ -96,6 +96,7 @@ def test_without_memory_one_comes_after_the_other():
     assert store.most == 1
 
 
+@pytest.mark.long
 @every("seed", range(100))
 def test_every_byte_comes_once_and_the_bound_is_kept(seed):
     draw = random.Random(seed)

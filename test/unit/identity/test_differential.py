@@ -271,6 +271,7 @@ def decided(case):
     return verdict.value
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", range(PARTS))
 def test_random_requests_are_decided_as_the_reference_decides_them(part):
     draw, seen = Draw(f"{SEED}/{part}"), Counter()

@@ -15,6 +15,7 @@ def verdicts(a, b):
     return {one.figure: one.verdict for one in differences(a, b)}
 
 
+@pytest.mark.long
 def test_two_runs_of_the_same_seldom_differ():
     found = [verdicts(saved_of(2 * seed), saved_of(2 * seed + 1))["ops/s"] for seed in range(12)]
     assert found.count("no difference seen") >= 9

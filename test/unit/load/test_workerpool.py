@@ -111,6 +111,7 @@ def test_a_process_that_is_gone_is_a_failure(crew, endpoint):
         crew.run(jobs_of(endpoint, TEXT), lambda _summaries: None)
 
 
+@pytest.mark.long
 def test_workers_of_a_scheduler_run_the_same_jobs(endpoint):
     distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
     from swift.load.distributed import DistributedWorkers

@@ -80,6 +80,7 @@ def states(say):
     return {row["policy"]: row["state"] for row in say("--status")}
 
 
+@pytest.mark.long
 def test_devices_are_packed_and_made_files_again(node, say):
     node.fill()
     assert states(say) == {"gold": "files", "ec": "files"}
@@ -119,6 +120,7 @@ def test_servers_that_are_older_than_swift_conf_must_be_restarted_first(node):
     opened.close()
 
 
+@pytest.mark.long
 def test_a_policy_of_files_beside_a_packed_one_is_reported_as_files(node, say):
     node.fill()
     put(node.files, key_of("archive", EC), ts(NOW_S), b"x", fragment=0)
@@ -128,6 +130,7 @@ def test_a_policy_of_files_beside_a_packed_one_is_reported_as_files(node, say):
     assert states(say) == {"gold": "packed", "ec": "files"}
 
 
+@pytest.mark.long
 def test_volumes_with_objects_are_not_removed(node, say):
     node.fill()
     say("--to", "packed")
@@ -136,6 +139,7 @@ def test_volumes_with_objects_are_not_removed(node, say):
     assert (node.root / "srv/sda/packed").exists()
 
 
+@pytest.mark.long
 def test_volumes_that_a_server_has_open_are_not_removed(node, say):
     node.fill()
     say("--to", "packed")
@@ -153,6 +157,7 @@ def test_unknown_devices_and_policies_are_refused(node, say):
     assert "silver" in say("--to", "packed", "--policy", "silver", code=1)
 
 
+@pytest.mark.long
 def test_a_conversion_that_is_stopped_says_so_and_goes_on_later(node, say):
     node.fill()
     opened = node.open()

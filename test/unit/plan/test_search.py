@@ -33,6 +33,7 @@ def catalogue(text=SMALL):
     return parse_catalogue(tomllib.loads(text), "test")
 
 
+@pytest.mark.long
 def test_what_is_left_out_would_not_have_won():
     pruned = search(catalogue(), UPLOAD, seconds=1)
     everything = search(catalogue(), UPLOAD, seconds=1, prune=False)

@@ -166,6 +166,7 @@ def test_a_link_in_place_of_the_directory_is_refused(tmp_path):
         TierSession(str(tmp_path / "state"))
 
 
+@pytest.mark.long
 @pytest.mark.process
 def test_one_process_at_a_time_is_within(tmp_path):
     path = str(tmp_path / "lock")
@@ -179,6 +180,7 @@ def test_one_process_at_a_time_is_within(tmp_path):
     assert waiting.communicate(timeout=60)[0] == "within\n"
 
 
+@pytest.mark.long
 def test_a_session_is_refused_while_a_stopped_process_opens_or_closes_one(folder):
     session = TierSession(folder)
     left = []

@@ -60,6 +60,7 @@ def test_another_process_takes_from_the_same_and_its_end_gives_back():
         os.close(fd)
 
 
+@pytest.mark.long
 def test_nothing_stays_open():
     before = descriptors()
     places = SharedSlots(3)

@@ -50,6 +50,7 @@ def test_a_report_adds_up_what_the_shares_counted():
     assert passed.counts(("moved", "kept", "lost")) == {"moved": 5, "kept": 1, "lost": 0}
 
 
+@pytest.mark.long
 def test_a_day_of_passes_starts_one_per_interval_with_jitter(rig):
     task = CountingTask()
     stop_after(rig, 24 * HOUR_S)
@@ -211,6 +212,7 @@ def test_a_share_that_hangs_does_not_hold_up_the_others(rig):
     assert set(task.reports[2].results) == {"sda", "sdb"}
 
 
+@pytest.mark.long
 def test_a_long_pass_says_how_far_it_is_and_takes_it_back_at_its_end(rig):
     clock = SystemClock()
     seen = []
@@ -236,6 +238,7 @@ def test_a_long_pass_says_how_far_it_is_and_takes_it_back_at_its_end(rig):
     assert "counter" not in rig.recon("object").read().get("daemon_progress", {})
 
 
+@pytest.mark.long
 def test_two_tasks_of_one_process_keep_their_own_schedules(rig):
     clock = SystemClock()
     stop = StopRequest(clock)

@@ -76,6 +76,7 @@ def test_pipelined_requests_are_answered_in_order(bench):
     assert [wire.reply().body for _ in range(3)] == [b"/aabc", b"/bde", b"/c"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("start", "more"),
     [
@@ -815,6 +816,7 @@ def test_stopping_ends_idle_connections_at_once_and_lets_busy_ones_finish(make_b
     stopping.wait()
 
 
+@pytest.mark.long
 def test_stopping_does_not_wait_longer_than_its_grace(make_bench):
     bench = make_bench(client_timeout_s=5)
     bench.answer = lambda request: green.sleep(3) or Response(200)

@@ -112,6 +112,7 @@ def test_spans_are_counted_as_lost_when_no_thread_can_be_started():
     assert queued.value("dropped", reason="export") == 2
 
 
+@pytest.mark.long
 def test_a_collector_that_hangs_delays_neither_requests_nor_the_end_of_the_process():
     exporter = Hanging()
     queued = Queued(exporter, size=5, later=green.spawn_after)
@@ -179,6 +180,7 @@ def test_spans_arrive_at_a_collector_as_otlp():
         assert (span.service, span.name) == ("swift-proxy-server", "HEAD /{version}/{account}")
 
 
+@pytest.mark.long
 def test_a_collector_that_is_not_there_is_counted():
     with socket.create_server(("127.0.0.1", 0)) as sock:
         port = sock.getsockname()[1]

@@ -44,6 +44,7 @@ def test_histogram_buckets_are_cumulative_and_end_with_everything():
     assert 'h_count{pid="7"} 4' in lines
 
 
+@pytest.mark.long
 @pytest.mark.process
 def test_one_page_shows_the_numbers_of_every_worker():
     board = SharedMetricsPage(3)
@@ -68,6 +69,7 @@ def test_one_page_shows_the_numbers_of_every_worker():
     assert page.count("# TYPE c_total counter\n") == 1
 
 
+@pytest.mark.long
 def test_a_page_too_long_for_its_slot_ends_at_a_line():
     board = SharedMetricsPage(1)
     registry = Registry()

@@ -1,5 +1,7 @@
 """Requests are let in, or refused with the reason and a time (doc/explanation/admission.md)."""
 
+import pytest
+
 from swift.middleware.admission.amounts import Amounts
 from swift.middleware.admission.limiter import AdmittedRequest, Limiter, Rejection, ReservedClass
 from swift.middleware.admission.rules import AdmissionRules, RequestProperties, parse_rules
@@ -163,6 +165,7 @@ def test_a_report_says_what_was_asked_and_keeps_open_streams():
     assert "account:AUTH_a" not in gate.take_report()
 
 
+@pytest.mark.long
 def test_names_cannot_fill_the_memory():
     gate = gate_of('[[rule]]\nname = "r"\naccount = "*"\ngreatest = { requests = 5 }\n', requests=1e9)
     for n in range(25_000):

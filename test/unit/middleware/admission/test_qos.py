@@ -59,6 +59,7 @@ def make_classes(**guarantees):
     return qos_classes
 
 
+@pytest.mark.long
 @every("seed", range(SEEDS))
 def test_whatever_the_load_the_sum_keeps_to_capacity_and_guarantees_are_kept(seed):
     draw = random.Random(seed)
@@ -86,6 +87,7 @@ def test_whatever_the_load_the_sum_keeps_to_capacity_and_guarantees_are_kept(see
         assert sum(load.used.values()) >= 0.97 * CAPACITY * 12.0, "nothing is left while somebody asks"
 
 
+@pytest.mark.long
 def test_a_thousand_connections_gain_nothing():
     qos_classes = make_classes(one=(0.0, 1.0), many=(0.0, 1.0))
     load = Load(qos_classes, {"one": 4, "many": 1000})

@@ -70,6 +70,7 @@ _JSON = st.recursive(
 )
 
 
+@pytest.mark.long
 @given(
     st.sampled_from(["token", "access", "x"]),
     st.dictionaries(st.sampled_from(["user", "project", "roles", "token"]), _JSON) | _JSON,

@@ -67,6 +67,7 @@ def put(nodes, part, name, numbers, at=NOW, body=b"body"):
         assert response.status == 201
 
 
+@pytest.mark.long
 def test_a_wiped_device_gets_everything_back(nodes):
     for part in range(8):
         owners = [(part + n) % 4 for n in range(3)]
@@ -186,6 +187,7 @@ def test_a_handoff_stays_while_a_primary_does_not_have_it(nodes):
     assert [nodes[n].ask("GET", "/0/a/c/o").status for n in (0, 1)] == [200, 200]
 
 
+@pytest.mark.long
 def test_with_handoff_delete_so_many_copies_are_enough(nodes):
     put(nodes, 0, "o", [3])
     nodes[2].path.rename(nodes[2].root / "away")
@@ -205,6 +207,7 @@ def test_a_handoff_that_all_primaries_have_costs_one_word_to_each(nodes):
     assert [request[0] for request in nodes[0].heard] == ["REPLICATE", "REPLICATE"]
 
 
+@pytest.mark.long
 def test_what_arrives_while_a_handoff_is_brought_home_is_kept(nodes):
     put(nodes, 0, "o", [3])
     suffix = HASHER.hexdigest("a", "c", "o")[-3:]
@@ -247,6 +250,7 @@ def test_the_partition_with_the_fewest_copies_is_first(nodes):
     assert command == [12, 8, 4]
 
 
+@pytest.mark.long
 def test_handoffs_first_does_nothing_else_while_one_is_left(nodes):
     put(nodes, 0, "handoff", [3])
     put(nodes, 1, "primary", [3])

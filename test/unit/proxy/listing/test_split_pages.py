@@ -152,6 +152,7 @@ RESPLIT = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("ranges", [[], SPLIT, RESPLIT], ids=["whole", "split", "resplit"])
 def test_what_was_acknowledged_is_found_however_rows_wander_meanwhile(ranges, reverse):

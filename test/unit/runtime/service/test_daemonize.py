@@ -46,6 +46,7 @@ DAEMONS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("module", "command"), DAEMONS.items(), ids=DAEMONS.values())
 def test_a_missing_configuration_is_said_in_a_sentence(module, command, tmp_path):
     for args, words in (((), "missing config path argument"), (("none.conf",), "unable to locate none.conf")):
@@ -153,6 +154,7 @@ def test_the_configuration_of_another_server_is_refused(conf):
     assert "is the configuration of the object-server, not of the account-server" in done.stderr
 
 
+@pytest.mark.long
 def test_a_check_tells_what_is_not_used_and_what_this_machine_lacks(conf, tmp_path):
     text = conf.read_text() + "[object-updater]\nconcurency = 1\ninterval = 5\ninterval = 6\n"
     conf.write_text(text)

@@ -103,6 +103,7 @@ def test_an_object_is_not_given_away(acls):
     assert acls("PUT", "/bucket/key?acl", {}, given).code == "AccessDenied"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", ["/bucket", "/bucket/key"])
 def test_the_right_to_write_an_acl_is_not_the_right_to_take_its_owners_place(acls, path):
     acls("PUT", "/bucket/key", {}, b"data")

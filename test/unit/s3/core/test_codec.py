@@ -99,6 +99,7 @@ def unpacked(headers):
     return list(RULES.decode_items(sysmeta_of(headers), _as_it_is))
 
 
+@pytest.mark.long
 @given(st.lists(JSON))
 def test_a_list_comes_back_as_it_was(items):
     assert unpacked(RULES.encode_json(items)) == items

@@ -36,6 +36,7 @@ def test_an_acl_comes_back_as_it_was_stored(acl):
     assert parse_stored_acl(acl.to_json()) == acl
 
 
+@pytest.mark.long
 @given(ACLS)
 def test_and_as_its_document_says_it(acl):
     assert parse_acl_document(acl.to_document()) == acl

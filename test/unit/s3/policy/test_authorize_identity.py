@@ -347,6 +347,7 @@ def test_keys_are_deleted_by_policies_where_acls_of_s3_count(sim):
 # --- forms --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_form_is_decided_by_the_policies_of_its_signer(front):
     client = Session().create_client(
         "s3",

@@ -385,6 +385,7 @@ def test_what_is_durable_and_could_not_be_indexed_is_indexed_before_the_next_cha
         assert bench.seconds() == [1, 2] == bench.made_again()
 
 
+@pytest.mark.long
 def test_a_device_whose_index_is_full_is_read_also_when_it_is_opened_and_changed_when_there_is_room(bench):
     def fault(name):
         return IndexFull("mdb_txn_commit: No space left") if name == "index.writing" else None

@@ -121,6 +121,7 @@ def test_a_device_is_refused_while_another_process_is_stopped_as_it_opens_it(ben
         devices.close()
 
 
+@pytest.mark.long
 def test_after_one_wait_in_vain_others_wait_less_until_a_device_is_opened(bench):
     devices = devices_of(bench, holder_timeout_s=1.0)
     path = str(bench.root / "sda/packed/opening")

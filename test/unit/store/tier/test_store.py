@@ -575,6 +575,7 @@ def _reader(root, names, finished, mistakes):
         node.end()
 
 
+@pytest.mark.long
 @pytest.mark.process
 def test_several_processes_at_once_never_see_anything_go_back(node):
     """Writers read what they wrote; readers see every object only become newer."""

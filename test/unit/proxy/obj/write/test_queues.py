@@ -113,6 +113,7 @@ def wanted(count):
     return [bytes([number % 251]) * UNIT for number in range(count)]
 
 
+@pytest.mark.long
 @every("seed", range(SEEDS))
 def test_every_byte_comes_in_order_and_no_more_is_held_or_left_than_may_be(seed):
     draw = random.Random(seed)
