@@ -73,7 +73,7 @@ _swift_words() { # command [subcommand [option]]
         swift-layout::-) echo '-h --help --version -d --swift-dir --conf -t --timeout --format' ;;
         swift-layout::--format) echo 'text json' ;;
         swift-layout:) echo 'init show add remove drain weight zone replace replicas overload policy discard plan apply watch pause resume revert part-power history fetch export' ;;
-        swift-layout:init:-) echo '-h --help --version --from' ;;
+        swift-layout:init:-) echo '-h --help --version --from --policy' ;;
         swift-layout:show:-) echo '-h --help --version' ;;
         swift-layout:add:-) echo '-h --help --version --replication --rings' ;;
         swift-layout:remove:-) echo '-h --help --version --rings' ;;

@@ -65,7 +65,8 @@ class Context:
     def of_node(cls, args: argparse.Namespace) -> Context:
         """Return the layout of this node's cluster. Raises ``SwiftError``."""
         conf = args.conf or f"{args.swift_dir}/internal-client.conf"
-        store = ClusterLayoutStore(document_client(internal_pipeline(conf), AGENT))
+        policy = getattr(args, "policy", "")
+        store = ClusterLayoutStore(document_client(internal_pipeline(conf), AGENT), policy=policy)
 
         def usage() -> Usage:
             policies = cluster_of({"swift_dir": args.swift_dir}).policies
@@ -363,6 +364,8 @@ def make_parser() -> CommandLine:
 
     first = command("init", _init, "take over the rings of this cluster from their builders", "init")
     first.add_argument("--from", dest="builders", default="", metavar="DIR", help="directory of the builders")
+    about = "policy that keeps the layout, of nodes of this release only (the default one)"
+    first.add_argument("--policy", default="", metavar="NAME", help=about)
     command("show", _show, "show the devices, and how far changes are", "show --format json")
     _add_edits(command)
     command("discard", _discard, "forget what is staged", "discard")

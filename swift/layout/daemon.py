@@ -194,6 +194,9 @@ class LayoutControllerTask(QueueTask):
         except NoLayout as error:
             self.text = str(error)
             return
+        except (SwiftError, OSError) as error:
+            self.text, self.leads = str(error), False
+            raise
         if outcome.text != self.text:
             self._telemetry.log.info(outcome.text)
         self.text, self.state = outcome.text, outcome.state or self.state

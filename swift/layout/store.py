@@ -82,16 +82,19 @@ class LayoutStore(Protocol):
 class ClusterLayoutStore:
     """The layout in the hidden account of its cluster."""
 
-    def __init__(self, client: InternalClient, *, clock: Clock | None = None):
+    def __init__(self, client: InternalClient, *, clock: Clock | None = None, policy: str = ""):
+        """``policy`` is that of its containers when they are made; empty: the default one."""
         self._client = client
         self._clock = clock
+        self._policy = policy
         self._documents = DocumentStore(client, ACCOUNT, STATE_BYTES_MAX, self._create_containers)
 
     def _create_containers(self) -> None:
         try:
             # Accounts whose names begin with a point are made with their first container.
+            headers = {"x-storage-policy": self._policy} if self._policy else {}
             for container in (_STATE, _LEASE, _BUILDERS):
-                self._client.create(EntityPath(ACCOUNT, container))
+                self._client.create(EntityPath(ACCOUNT, container), headers)
         except UnexpectedResponse as error:
             raise StoreUnavailable(f"cannot create {ACCOUNT}: {error}")
 

@@ -22,6 +22,9 @@ pytestmark = [
 
 PEERS, DRAINED = 4, 2
 RINGS = ("account", "container", "object")
+#: The ring of the policy that keeps the layout: it has no device of the peer.
+OWN, POLICY = "object-1", "ec"
+CONTROLLER = "[layout-controller]\n"
 WAIT_S = 240
 
 
@@ -29,17 +32,27 @@ class MixedLayout(Mixed):
     """Four nodes with a layout; no daemon of ours works on the one that is the peer's."""
 
     def begin(self):
-        for name in RINGS:
+        for name in (*RINGS, OWN):
             path = str(self.plan.etc / f"{name}.builder")
             builder = RingBuilder.load(path)
             builder.min_part_hours = 0
+            if name == OWN:
+                for device in builder.live_devs:
+                    if device["port"] == self.plan.port("object", PEERS):
+                        builder.remove_device(device["id"])
+                builder.rebalance(seed=1)
+                builder.write_ring(str(self.plan.etc / f"{name}.ring.gz"))
             builder.save(path)
         self.kill(f"daemons-{PEERS}")
         self.give_to_peer(PEERS)
         shutil.rmtree(self.plan.recon(PEERS))
         self.plan.recon(PEERS).mkdir()
         self._start_replicator()
-        self.layout("init")
+        conf = self.plan.etc / "object-server" / "1.conf"
+        conf.write_text(conf.read_text().replace(CONTROLLER, f"{CONTROLLER}step_percent = 100\n"))
+        self.kill("daemons-1")
+        self.restart("daemons-1")
+        self.layout("init", "--policy", POLICY)
 
     def _start_replicator(self):
         conf = self.plan.etc / "object-server" / f"{PEERS}.conf"
@@ -69,13 +82,20 @@ class MixedLayout(Mixed):
         return set().union(*(view.parts_of(dev.id) for dev in view.devices if dev and dev.port == port))
 
     def parts_with_data(self, node):
-        return {each.partition for each in self.stored(node=node)}
+        return {each.partition for each in self.stored(0, node=node)}
 
 
 @pytest.fixture
 def mixed(tmp_path):
     live = MixedLayout(
-        tmp_path / "data", nodes=4, proxy_workers=0, packed=False, tier=False, rest_s=2, server_auth="accept"
+        tmp_path / "data",
+        nodes=4,
+        proxy_workers=0,
+        packed=False,
+        tier=False,
+        rest_s=2,
+        ec="2+1",
+        server_auth="accept",
     )
     live.start()
     try:
