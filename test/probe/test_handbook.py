@@ -63,6 +63,9 @@ def test_pages_about_a_cluster_of_three_hosts(world, pages):
     for page in pages:
         if page == "nodes.md":
             world.add_host(NEW_NODE)
+        if page == "layout-nodes.md":
+            world.add_host(NEW_NODE)
+            world.paste("howto/nodes.md", until="### 3. Add its devices")
         world.paste(f"howto/{page}")
 
 

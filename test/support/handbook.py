@@ -40,7 +40,7 @@ ONE_HOST = (
 )
 DISKS = ("add-disk.md", "replace-disk.md", "nodes.md", "disasters.md", "operating.md")
 GROWTH = ("policies.md", "part-power.md", "sharding.md", "packed.md")
-LAYOUT = ("layout.md",)
+LAYOUT = ("layout.md", "layout-nodes.md")
 SERVICE = ("limits.md", "monitoring.md", "usage.md", "backup.md")
 KEYS = ("tls.md", "keystone.md", "encryption.md", "upgrade.md", "server-authentication.md")
 CLUSTER = "howto/first-cluster.md"
@@ -64,6 +64,8 @@ QUICKER = {
     "create 10 3 1": "create 6 3 1",
     "swift-layout init": "for b in *.builder; do swift-ring-builder $b set_min_part_hours 0; done\n"
     "swift-layout init",
+    "auto_drain = dry-run/' layout-controller.conf": "auto_drain = dry-run/; "
+    "s/^# step_percent = .*/step_percent = 100/; s/^# interval = .*/interval = 2/' layout-controller.conf",
     "swift-deploy init cluster.toml": "swift-deploy init cluster.toml\n"
     "sed -i 's/^part_power = 10/part_power = 6/; s/^min_part_hours = 1 /min_part_hours = 0 /; "
     's/^# workers = "auto"/workers = 1/; '
@@ -148,7 +150,9 @@ class World:
         (checkout / "bin/swift-aio").symlink_to(commands / "swift-aio")
         (checkout / ".venv/bin").symlink_to(commands)
         for sample in (checkout / "etc").glob("*-sample"):
-            sample.write_text(quick_sample(sample.read_text()))
+            text = quick_sample(sample.read_text())
+            # The peer has no console.
+            sample.write_text(text.replace(" console ", " ") if peer_bin else text)
         self._env = {
             **{name: os.environ[name] for name in ("PYTHONPYCACHEPREFIX", "LANG") if name in os.environ},
             "WORLD": str(root),
