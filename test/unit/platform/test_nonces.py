@@ -37,6 +37,7 @@ def test_nonces_of_the_whole_range_are_taken(table):
         assert not table.take(nonce, NOW, NOW)
 
 
+@pytest.mark.process
 def test_processes_share_the_table(table, tmp_path):
     other = NonceTable.shared(str(tmp_path / "nonces"), window_s=WINDOW)
     assert table.take(7, NOW, NOW)
@@ -48,6 +49,7 @@ def test_processes_share_the_table(table, tmp_path):
     assert not table.take(8, NOW, NOW)
 
 
+@pytest.mark.process
 def test_of_processes_at_once_one_takes_a_nonce(tmp_path):
     path = str(tmp_path / "nonces")
     nonces = [random.getrandbits(64) for _ in range(4000)]
