@@ -74,7 +74,10 @@ class LayoutHosts(Hosts):
             rings = self.shown()["rings"].values()
             return not any(ring["moving"] for ring in rings) and self.agree()
 
-        self.await_true(is_at_rest, "the change has ended", WAIT_S)
+        try:
+            self.await_true(is_at_rest, "the change has ended", WAIT_S)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.layout('show')}\nrings agree: {self.agree()}") from error
 
     def agree(self):
         """Return whether all hosts that run have the rings of host 1."""
