@@ -412,13 +412,33 @@ class ConnectionBody(ResponseBody):
 class HttpTransport:
     """Sends requests to any number of nodes through a pool of connections, signed where there is a signer."""
 
-    def __init__(self, pool: ConnectionPool, signer: Signer | None = None):
+    def __init__(
+        self, pool: ConnectionPool, signer: Signer | None = None, *, body_bytes_max: int | None = None
+    ):
+        """``request`` takes a body of up to ``body_bytes_max``; None: of any size."""
         self._pool = pool
         self._signer = signer
+        self._body_bytes_max = body_bytes_max
 
     def request(self, request: NodeRequest) -> BackendResponse:
         headers = {**request.headers, "content-length": str(len(request.body))}
-        return self._begin(request, headers).response().read()
+        response = self._begin(request, headers).response()
+        if self._body_bytes_max is not None:
+            response.stream = InMemoryBody(self._read_bounded(request, response.stream, self._body_bytes_max))
+        return response.read()
+
+    @staticmethod
+    def _read_bounded(request: NodeRequest, stream: ResponseBody, bytes_max: int) -> bytes:
+        data = bytearray()
+        try:
+            while piece := stream.read(RECV_BYTES):
+                data += piece
+                if len(data) > bytes_max:
+                    ip, port = request.node.ip, request.node.port
+                    raise BrokenOff(f"body from {ip}:{port} is larger than {bytes_max} bytes")
+        finally:
+            stream.close()
+        return bytes(data)
 
     def stream(self, request: NodeRequest) -> HttpExchange:
         return self._begin(request, request.headers)

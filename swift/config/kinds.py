@@ -136,11 +136,16 @@ def _parse_networks(text: str) -> tuple[IPNetwork, ...]:
 
 
 def is_in_networks(address: str, networks: Iterable[IPNetwork]) -> bool:
-    """Return True if a text is an address of one of some networks."""
+    """Return True if a text is an address of one of some networks.
+
+    An IPv4 address may be in the form that sockets for both protocols have, ``::ffff:10.0.0.7``.
+    """
     try:
         ip = ipaddress.ip_address(address)
     except ValueError:
         return False
+    if isinstance(ip, ipaddress.IPv6Address) and ip.ipv4_mapped is not None:
+        ip = ip.ipv4_mapped
     return any(ip in network for network in networks)
 
 

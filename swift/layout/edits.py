@@ -18,6 +18,7 @@ from swift.base.errors import SwiftError
 from swift.ring.builder import RingBuilder
 from swift.ring.commands.select import BadValue, parse_ip
 from swift.ring.device import DeviceRecord
+from swift.ring.manifest import is_ring_name
 
 ROUNDS_MAX = 20
 OVERLOAD_MAX = 10.0
@@ -259,7 +260,11 @@ def _overload(made: Builders, edit: LayoutEdit) -> None:
 
 
 def _policy(made: Builders, edit: LayoutEdit) -> None:
-    name, model = edit.rings[0], edit.model
+    name, model = ",".join(edit.rings), edit.model
+    if not is_ring_name(name):
+        raise EditError(
+            f"{name[:64]!a} is no name of a ring; those of policies are object-1, object-2 and so on"
+        )
     if name in made:
         raise EditError(f"ring {name} exists already")
     if model not in made:

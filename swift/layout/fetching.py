@@ -33,6 +33,10 @@ class FetchFailed(SwiftError):
     """A server did not send its manifest or a file."""
 
 
+class FileAbsent(FetchFailed):
+    """A server does not have a file."""
+
+
 def known_servers(views: Iterable[RingView], folder: LayoutFolder) -> list[list[NodeAddress]]:
     """Return the storage servers of rings, grouped by host; those of builders where no ring can be read."""
     found = {(each.ip, each.port) for view in views for each in view.devices if each is not None}
@@ -77,7 +81,7 @@ class LayoutClient:
         """Return a file with the checksum of ``entry``. Raises ``FetchFailed``."""
         data = self._get(server, PREFIX + entry.sha256, entry.size_bytes)
         if data is None:
-            raise FetchFailed(f"{server.key} does not have the file")
+            raise FileAbsent(f"{server.key} does not have the file")
         if FileEntry.of(data) != entry:
             raise FetchFailed(f"{server.key} sent another file")
         return data
@@ -115,23 +119,32 @@ def fetch_missing(
 ) -> None:
     """Stage the files that a node lacks, each from one of the servers, the first one first.
 
-    Raises ``FetchFailed`` with the reason of the last server, ``LayoutError`` and OSError.
+    The server that sent a file is asked first for the next one, and one that was slow or sent something else
+    is not asked again. Raises ``FetchFailed`` with the reason of the last server, ``LayoutError``, OSError.
     """
+    left = list(servers)
     for name in installation.missing():
-        installation.stage(name, _fetch(client, name, installation.manifest.files[name], servers, rng))
+        installation.stage(name, _fetch(client, name, installation.manifest.files[name], left, rng))
 
 
 def _fetch(
-    client: LayoutClient, name: str, entry: FileEntry, servers: Sequence[NodeAddress], rng: random.Random
+    client: LayoutClient, name: str, entry: FileEntry, servers: list[NodeAddress], rng: random.Random
 ) -> bytes:
+    """Return a file; put its server first in ``servers``, and take out those that failed otherwise."""
     reason = "there is no server to ask"
-    others = list(servers[1:])
+    others = servers[1:]
     rng.shuffle(others)
     for server in [*servers[:1], *others][:TRIES]:
         try:
-            return client.file(server, entry)
+            data = client.file(server, entry)
+        except FileAbsent as error:
+            reason = str(error)
         except FetchFailed as error:
             reason = str(error)
+            servers[:] = [each for each in servers if each != server]
+        else:
+            servers[:] = [server, *(each for each in servers if each != server)]
+            return data
     raise FetchFailed(f"{name}: {reason}")
 
 

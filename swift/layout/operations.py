@@ -12,6 +12,7 @@ from swift.layout.plan import LayoutPlan, Usage, is_object_ring, make_plan, unit
 from swift.layout.state import Change, LayoutState, RingState
 from swift.layout.store import Held, LayoutStore, NoLayout
 from swift.ring.builder import RingBuilder
+from swift.ring.manifest import is_ring_name
 from swift.ring.partpower import prepare_increase
 
 TRIES = 5
@@ -45,6 +46,10 @@ class LayoutOperations:
         if not builders:
             raise EditError("there are no builders to begin with")
         for name, builder in builders.items():
+            if not is_ring_name(name):
+                raise EditError(
+                    f"{name[:64]!a} is no name of a ring, so no node would take it: move {name}.builder away"
+                )
             if builder.rows is None:
                 raise EditError(f"builder {name} was never rebalanced: rebalance it before")
             builder.validate()

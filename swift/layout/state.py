@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from swift.base.documents import JsonObject
 from swift.base.errors import SwiftError
 from swift.layout.edits import LayoutEdit
+from swift.ring.manifest import is_ring_name
 
 FORMAT = 1
 CHANGES_KEPT = 100
@@ -166,13 +167,20 @@ class LayoutState:
             version = tree.pop("format")
             if version != FORMAT:
                 raise DamagedLayout(f"the layout has format {version}; this version reads {FORMAT}")
-            tree["rings"] = {str(name): RingState(**ring) for name, ring in tree["rings"].items()}
+            tree["rings"] = {_ring_name(name): RingState(**ring) for name, ring in tree["rings"].items()}
             tree["staged"] = tuple(map(LayoutEdit.from_json, tree["staged"]))
             tree["changes"] = tuple(Change(**change) for change in tree["changes"])
             tree["dead"] = {str(label): DeadDevice(**dead) for label, dead in tree["dead"].items()}
             return cls(**_typed(tree))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise DamagedLayout(f"the layout's document is damaged: {error!r}")
+
+
+def _ring_name(name: str) -> str:
+    """Return the name after a check: it becomes that of files."""
+    if not is_ring_name(name):
+        raise ValueError(name[:64])
+    return name
 
 
 def _typed(tree: JsonObject) -> JsonObject:

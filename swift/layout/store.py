@@ -23,12 +23,14 @@ from swift.gateway.internal_client import InternalClient, UnexpectedResponse
 from swift.http.body import BodyError
 from swift.layout.state import DamagedLayout, LayoutState
 from swift.ring.builder import RingBuilder
+from swift.ring.manifest import FILE_BYTES_MAX
 
 #: The hidden account of a cluster's layout.
 ACCOUNT = ".layout"
 AGENT = "swift-layout"
 STATE_BYTES_MAX = 16 << 20
-BUILDER_BYTES_MAX = 1 << 30
+#: Larger ones cannot be published.
+BUILDER_BYTES_MAX = FILE_BYTES_MAX
 _STATE, _LEASE, _BUILDERS = "state", "lease", "builders"
 _NAME = "layout"
 _JSON = {"content-type": "application/json"}
@@ -170,10 +172,13 @@ def packed_builder(builder: RingBuilder) -> tuple[bytes, str]:
 
 def builder_of(packed: bytes, name: str, clock: Clock | None = None) -> RingBuilder:
     """Return a builder that was packed; raise ``DamagedLayout``."""
+    inflater = zlib.decompressobj(wbits=31)
     try:
-        content = gzip.decompress(packed)
-    except (OSError, EOFError, zlib.error) as error:
+        content = inflater.decompress(packed, BUILDER_BYTES_MAX)
+    except zlib.error as error:
         raise DamagedLayout(f"builder {name} is damaged: {error}")
+    if not inflater.eof:
+        raise DamagedLayout(f"builder {name} is cut off, or larger than {BUILDER_BYTES_MAX} bytes")
     if hashlib.sha256(content).hexdigest() != name:
         raise DamagedLayout(f"builder {name} is damaged: its checksum differs")
     return RingBuilder.from_bytes(content, name, clock=clock)

@@ -54,8 +54,7 @@ class RingBuilder:
             raise DeviceError(f"part_power must be at most {PART_POWER_MAX} (was {part_power})")
         if part_power < 0:
             raise DeviceError(f"part_power must be at least 0 (was {part_power})")
-        if replicas < 1:
-            raise DeviceError(f"replicas must be at least 1 (was {replicas:.6f})")
+        _check_replicas(replicas)
         if min_part_hours < 0:
             raise DeviceError(f"min_part_hours must be non-negative (was {min_part_hours})")
         self._clock = clock or SystemClock()
@@ -311,8 +310,7 @@ class RingBuilder:
 
     def set_replicas(self, replicas: float) -> None:
         """Change the replica count (at least 1) from the next rebalance on."""
-        if replicas < 1:
-            raise DeviceError(f"replicas must be at least 1 (was {replicas:.6f})")
+        _check_replicas(replicas)
         if int(self.parts * self.replicas) != int(self.parts * replicas):
             self.devs_changed = True
         self.replicas = float(replicas)
@@ -481,6 +479,13 @@ class RingBuilder:
         if self.rows is None:
             raise RingValidationError("_replica2part2dev empty; did you forget to rebalance?")
         _validate(self.rows, self.devs, self.parts)
+
+
+def _check_replicas(replicas: float) -> None:
+    # Not below 1, no NaN, and finite.
+    if not 1 <= replicas < builderfile.REPLICAS_MAX:
+        limit = "at least 1" if not replicas >= 1 else f"less than {builderfile.REPLICAS_MAX}"
+        raise DeviceError(f"replicas must be {limit} (was {replicas:.6f})")
 
 
 def _stage(progress: Progress | None, name: str) -> Callable[[int, int], None] | None:

@@ -13,14 +13,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NotRequired, TypedDict, TypeVar
 
 from swift.base.pickles import PickleRefused, restricted_loads
-from swift.ring.device import DeviceRecord, normalized
+from swift.ring.device import DeviceRecord, normalized, shown
 from swift.ring.errors import BuilderFileError, DeviceError
 from swift.ring.table import PART_POWER_MAX
 from swift.ring.tiers import Key
 
 _PICKLE_PROTOCOL = 2
 _TYPECODES = "BHILQ"
-_REPLICAS_MAX = 1 << 16
+REPLICAS_MAX = 1 << 16
 _NUMBER_MAX = 1 << 63
 _ROW_TYPECODE = {1: "B", 2: "H", 4: "I", 8: "L"}
 
@@ -124,7 +124,7 @@ def _checked(fields: Mapping[str, Any]) -> BuilderFields:
         raise _BadField(f"part_power is {part_power}")
     parts = 1 << part_power
     replicas = float(_number(fields, "replicas", (int, float)))
-    if not 1 <= replicas < _REPLICAS_MAX:
+    if not 1 <= replicas < REPLICAS_MAX:
         raise _BadField(f"replicas is {replicas}")
     return {
         "part_power": part_power,
@@ -167,7 +167,7 @@ def _number_or(
     if value is None:
         return default
     if not isinstance(value, kinds) or isinstance(value, bool):
-        raise _BadField(f"{name} is {value!r}, not a number")
+        raise _BadField(f"{name} is {shown(value)}, not a number")
     if not abs(value) < _NUMBER_MAX:
         raise _BadField(f"{name} is no finite number below 2^63")
     return value

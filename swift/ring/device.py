@@ -20,6 +20,8 @@ RECORD_FIELDS = (
 )
 _INTEGERS = ("id", "region", "zone", "port", "replication_port")
 _STRINGS = ("ip", "replication_ip", "device", "meta")
+#: Characters of a wrong value in an error.
+_SHOWN_MAX = 64
 
 
 class DeviceRecord(TypedDict, total=False):
@@ -119,7 +121,7 @@ def normalized(record: Mapping[str, object], *, position: int | None = None) -> 
     full = dict(record)
     missing = [name for name in REQUIRED_FIELDS if full.get(name) is None]
     if missing:
-        raise DeviceError(f"device {full.get('id', position)} lacks {', '.join(missing)}")
+        raise DeviceError(f"device {shown(full.get('id', position))} lacks {', '.join(missing)}")
     for name, default in (("region", 1), ("meta", "")):
         if full.get(name) is None:
             full[name] = default
@@ -128,7 +130,7 @@ def normalized(record: Mapping[str, object], *, position: int | None = None) -> 
             full[name] = full[origin]
     _check_types(full)
     if position is not None and full["id"] != position:
-        raise DeviceError(f"device {full['id']} stands at place {position} of the device list")
+        raise DeviceError(f"device {shown(full['id'])} stands at place {position} of the device list")
     # The checks above are what makes it one.
     return cast(DeviceRecord, full)
 
@@ -139,17 +141,28 @@ def published(record: DeviceRecord) -> DeviceRecord:
     return cast(DeviceRecord, kept)
 
 
+def shown(value: object) -> str:
+    """Return a value that is none as it should be, for a sentence; of one that may be very long its type."""
+    if isinstance(value, str):
+        return repr(value[:_SHOWN_MAX])
+    if value is None or isinstance(value, float) or (isinstance(value, int) and abs(value) < 1 << 64):
+        return repr(value)
+    return f"of type {type(value).__name__}"
+
+
 def _check_types(record: Mapping[str, object]) -> None:
     for name in _INTEGERS:
         value = record[name]
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-            raise DeviceError(f"device {record['id']!r} has {name} {value!r}, not a whole number")
+            raise DeviceError(f"device {shown(record['id'])} has {name} {shown(value)}, not a whole number")
     for name in _STRINGS:
         if not isinstance(record[name], str):
-            raise DeviceError(f"device {record['id']} has {name} {record[name]!r}, not a text")
+            raise DeviceError(f"device {shown(record['id'])} has {name} {shown(record[name])}, not a text")
     weight = record["weight"]
     if not isinstance(weight, (int, float)) or isinstance(weight, bool) or not 0 <= weight < WEIGHT_MAX:
-        raise DeviceError(f"device {record['id']} has weight {weight!r}, not a number of at least 0")
+        raise DeviceError(
+            f"device {shown(record['id'])} has weight {shown(weight)}, not a number of at least 0"
+        )
 
 
 def device_of(record: DeviceRecord) -> Device:

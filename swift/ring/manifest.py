@@ -93,6 +93,11 @@ def ring_of(builder_name: str) -> str:
     return builder_name.removesuffix(_BUILDER) + _RING
 
 
+def is_ring_name(name: str) -> bool:
+    """Return True for the name of a ring, without the suffix of its file, as a manifest can have it."""
+    return is_layout_file(name + _RING) is not None
+
+
 def is_ring(name: str) -> bool:
     """Return True for the name of a ring file, False for that of a builder."""
     return name.endswith(_RING)

@@ -68,10 +68,15 @@ def parse_report(said: object) -> LayoutReport | None:
         value if isinstance(value, int | float) and abs(value) < 1e18 else 0 for value in numbers
     )
     changed = said.get("changed")
-    names = tuple(str(name)[:32] for name in changed[:64]) if isinstance(changed, list) else ()
+    names = tuple(_text(name, 32) for name in changed[:64]) if isinstance(changed, list) else ()
     return LayoutReport(
-        int(version), str(said.get("id"))[:16], issued_s, checked_s, str(said.get("error") or "")[:300], names
+        int(version), _text(said.get("id"), 16), issued_s, checked_s, _text(said.get("error") or ""), names
     )
+
+
+def _text(value: object, length: int = _TEXT_MAX) -> str:
+    """Return the beginning of a text, without characters that a terminal would obey."""
+    return "".join(each if each.isprintable() else "?" for each in str(value)[:length])
 
 
 def parse_controller(said: object) -> ControllerReport | None:
@@ -80,19 +85,19 @@ def parse_controller(said: object) -> ControllerReport | None:
         return None
     rings, away = said.get("rings"), said.get("away")
     moves = {
-        str(name)[:_NAME_MAX]: (int(_number(each.get("all"))), *_arrived_and_moving(each))
+        _text(name, _NAME_MAX): (int(_number(each.get("all"))), *_arrived_and_moving(each))
         for name, each in (list(rings.items())[:_NAMES_MAX] if isinstance(rings, dict) else ())
         if isinstance(each, dict)
     }
     return ControllerReport(
-        str(said.get("said") or "")[:_TEXT_MAX],
+        _text(said.get("said") or ""),
         _number(said["last"]),
         said.get("leads") is True,
         int(_number(said.get("version"))),
-        str(said.get("change") or "")[:_TEXT_MAX],
+        _text(said.get("change") or ""),
         _number(said.get("left_s")),
-        str(said.get("paused") or "")[:_TEXT_MAX],
-        tuple(str(name)[:_NAME_MAX] for name in away[:_NAMES_MAX]) if isinstance(away, list) else (),
+        _text(said.get("paused") or ""),
+        tuple(_text(name, _NAME_MAX) for name in away[:_NAMES_MAX]) if isinstance(away, list) else (),
         moves,
     )
 

@@ -26,6 +26,10 @@ from swift.ring.device import Device, address
 from swift.telemetry.metrics import Registry
 
 AT_ONCE = 30
+#: A reply has this size at most; that of a node with many devices has some 100 KB.
+REPLY_BYTES_MAX = 16 << 20
+#: A reply is there after so many times the time limit of its parts.
+_PARTS_MAX = 3
 
 
 class Host(NamedTuple):
@@ -69,7 +73,9 @@ class ReconClient:
 
     def __init__(self, timeout_s: float, *, transport: Transport | None = None, agent: str = "swift-recon"):
         self._timeout_s = timeout_s
-        self._transport = transport or HttpTransport(ConnectionPool(Registry()))
+        self._transport = transport or HttpTransport(
+            ConnectionPool(Registry()), body_bytes_max=REPLY_BYTES_MAX
+        )
         self._headers = {"user-agent": agent}
         self._places = green.Semaphore(AT_ONCE)
 
@@ -88,9 +94,13 @@ class ReconClient:
                 timeouts = NodeTimeouts(self._timeout_s, self._timeout_s)
                 node = NodeAddress(host.ip, host.port)
                 request = NodeRequest(node, method, f"/{path}", self._headers, b"", timeouts)
-                reply = self._transport.request(request)
+                # The limit of a part does not end a reply that comes byte by byte.
+                with green.Timeout(_PARTS_MAX * self._timeout_s):
+                    reply = self._transport.request(request)
             except TransportError as error:
                 return ReconReply(host, url, error=str(error))
+            except green.DeadlineExceeded:
+                return ReconReply(host, url, error="the reply takes too long")
         return _make_reply(host, url, method, reply)
 
 

@@ -415,6 +415,28 @@ def test_an_answer_whose_bytes_come_for_ever_is_an_error_after_the_timeout(
     assert time.monotonic() - started < 1.5
 
 
+@pytest.mark.parametrize("size", [10, 100, 101, 5_000_000])
+@pytest.mark.parametrize("framing", ["counted", "chunked", "until the end"])
+def test_a_body_may_have_a_limit(make_server, size, framing):
+    body = b"x" * size
+    heads = {
+        "counted": b"Content-Length: %d\r\n\r\n%b" % (size, body),
+        "chunked": b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (size, body),
+        "until the end": b"Connection: close\r\n\r\n%b" % body,
+    }
+
+    def answer(wire, head, number):
+        wire.send(b"HTTP/1.1 200 OK\r\n" + heads[framing])
+        return False
+
+    transport = HttpTransport(ConnectionPool(Registry()), body_bytes_max=100)
+    if size <= 100:
+        assert ask(transport, make_server(answer)).body == body
+    else:
+        with pytest.raises(TransportError, match="is larger than 100 bytes"):
+            ask(transport, make_server(answer))
+
+
 def test_interim_responses_are_skipped_but_not_without_end(transport, make_server):
     interim = b"HTTP/1.1 103 Early Hints\r\n\r\n"
     assert ask(transport, make_server(lambda wire, head, number: wire.send(interim * 5 + OK))).body == b"ok"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import random
+from collections import Counter
 
 import pytest
 
 from swift.base.errors import ConfigError
 from swift.cluster.transport import NodeAddress
-from swift.layout.fetching import FetchFailed, LayoutClient, fetch_layout, parse_servers
+from swift.layout.fetching import FetchFailed, LayoutClient, fetch_layout, fetch_missing, parse_servers
 from swift.ring.layoutfiles import LayoutFolder
 from swift.ring.manifest import FileEntry, Manifest, is_ring, sign
 from test.support.layoutnodes import PORT, LayoutNodes, ip_of
@@ -103,6 +105,23 @@ def test_a_node_that_serves_garbage_does_no_harm(nodes, lie):
         _counts, page = nodes.run(1)
     assert page["version"] == 2
     assert nodes.has(1, files)
+
+
+def test_a_server_that_sends_other_files_is_asked_for_one_only(nodes):
+    files = nodes.publish()
+    nodes.install(2, nodes.manifest(), files)
+    nodes.network.liars[0] = lambda _path, _body: b""
+    folder, servers = (
+        nodes.folders[1],
+        [NodeAddress(ip_of(number), PORT, str(number)) for number in (0, 1, 2)],
+    )
+    client = LayoutClient(nodes.network.of(1), "x", nodes.agents[1].settings)
+    installation = LayoutFolder(str(folder)).open(nodes.manifest())
+    nodes.network.requests.clear()
+    fetch_missing(client, installation, servers, random.Random(1))
+    assert not installation.missing()
+    asked = Counter(target for _source, target, _path in nodes.network.requests)
+    assert asked[0] == 1 and asked[1] <= 1 and asked[2] == len(files)
 
 
 def test_a_layout_of_another_key_is_refused_and_named(nodes, tmp_path):

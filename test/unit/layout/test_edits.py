@@ -100,6 +100,10 @@ def test_a_policy_gets_a_ring_with_the_devices_of_another(builders):
         LayoutEdit("weight", Selector(ip="10.0.0.1"), ("object-7",), weight=1.0),
         LayoutEdit("add", Selector(ip="10.0.0.5"), weight=1.0),
         LayoutEdit("policy", Selector(), ("object-1",), model="object-9"),
+        LayoutEdit("policy", Selector(), (), model="object"),
+        LayoutEdit("policy", Selector(), ("object-x",), model="object"),
+        LayoutEdit("policy", Selector(), ("../object",), model="object"),
+        LayoutEdit("policy", Selector(), ("object-1", "object-2"), model="object"),
         LayoutEdit("overload", Selector(), weight=-0.1),
     ],
 )

@@ -1,5 +1,7 @@
 """Operations on a layout, and the decisions of the controller, without faults."""
 
+import gzip
+
 import pytest
 
 from swift.gateway.documents import Conflict
@@ -10,7 +12,7 @@ from swift.layout.observation import Observation, RingProgress
 from swift.layout.operations import LayoutOperations, Objections
 from swift.layout.plan import Usage, label_of
 from swift.layout.state import DamagedLayout, LayoutState
-from swift.layout.store import LeaseKeeper
+from swift.layout.store import LeaseKeeper, NoLayout, builder_of, packed_builder
 from test.support.layouts import ManualTime, MemoryLayoutStore, make_builder, placed
 
 DEVICES = [(1, zone, f"10.0.0.{zone}", f"sd{letter}", 100.0) for zone in (1, 2, 3, 4) for letter in "bc"]
@@ -296,6 +298,28 @@ def test_of_two_writers_one_wins():
 def test_a_damaged_document_is_no_layout(document):
     with pytest.raises(DamagedLayout):
         LayoutState.from_document(document)
+
+
+@pytest.mark.parametrize("name", ["", "object-x", "../object", "object.ring.gz"])
+def test_a_ring_whose_name_no_manifest_has_is_refused(name):
+    operations = LayoutOperations(MemoryLayoutStore(), ManualTime().time)
+    with pytest.raises(EditError, match="no name of a ring"):
+        operations.create({"object": make_builder(DEVICES), name: make_builder(DEVICES)})
+    with pytest.raises(NoLayout):
+        operations.read()
+    document = World().state.to_document().replace(b'"rings": {"object"', b'"rings": {"%b"' % name.encode())
+    with pytest.raises(DamagedLayout):
+        LayoutState.from_document(document)
+
+
+def test_a_builder_is_unpacked_to_its_end_and_to_a_limit(monkeypatch):
+    monkeypatch.setattr("swift.layout.store.BUILDER_BYTES_MAX", 1 << 16)
+    packed, name = packed_builder(make_builder(DEVICES))
+    assert builder_of(packed, name).parts
+    bomb = gzip.compress(bytes((1 << 16) + 1))
+    for damaged in (b"", packed[:-1], packed[:-9], b"x" + packed, bomb):
+        with pytest.raises(DamagedLayout, match=name):
+            builder_of(damaged, name)
 
 
 def test_a_state_is_kept_whole():

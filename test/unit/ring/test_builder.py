@@ -25,6 +25,8 @@ HOUR_S = 3600
         ((33, 3, 1), "part_power must be at most 32"),
         ((-1, 3, 1), "part_power must be at least 0"),
         ((4, 0.5, 1), "replicas must be at least 1"),
+        ((4, float("nan"), 1), "replicas must be at least 1"),
+        ((4, float("inf"), 1), "replicas must be less than 65536"),
         ((4, 3, -1), "min_part_hours must be non-negative"),
     ],
 )

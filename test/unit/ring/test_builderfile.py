@@ -130,6 +130,25 @@ def test_a_builder_that_does_not_add_up_is_refused(change, reason):
         loads(dumps(minimal(**change)), "x.builder")
 
 
+def nested():
+    """Return a value of a few bytes of pickle whose text no memory holds."""
+    value = []
+    for _ in range(60):
+        value = [value, value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "value", [nested(), "x" * (1 << 20), 1 << (1 << 16)], ids=["nested", "text", "number"]
+)
+@pytest.mark.parametrize("field", ["part_power", "devs", "weight", "id"])
+def test_the_error_about_a_wrong_value_is_short(field, value):
+    change = {field: value} if field in ("part_power", "devs") else {"devs": [device(**{field: value})]}
+    with pytest.raises(BuilderFileError) as caught:
+        loads(dumps(minimal(**change)), "x.builder")
+    assert len(str(caught.value)) < 300
+
+
 @pytest.mark.parametrize("length", range(0, 1500, 97))
 def test_a_truncated_builder_is_refused(golden, length):
     with pytest.raises(BuilderFileError):

@@ -121,3 +121,13 @@ def test_the_screen_shows_how_far_a_change_is():
     shown = "\n".join(screen(evaluate([], {}, snapshot, now_s=NOW_S), NOW_S))
     assert "layout: drain 10.0.0.2: 25 % has arrived, about 2 hours left" in shown
     assert SAID["said"] in shown
+
+
+def test_a_page_does_not_speak_to_the_terminal():
+    rude, plain = "\x1b[2J\r\n\x9bé\u202e", "?[2J???é?"
+    report = parse_report({"version": 1, "id": rude, "error": rude, "changed": [rude]})
+    assert (report.id, report.error, report.changed) == (plain, plain, (plain,))
+    said = {"last": 1, "said": rude, "change": rude, "paused": rude, "away": [rude], "rings": {rude: {}}}
+    page = parse_controller(said)
+    assert (page.text, page.change, page.paused, page.away) == (plain, plain, plain, (plain,))
+    assert list(page.moves) == [plain]

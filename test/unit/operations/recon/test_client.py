@@ -56,6 +56,16 @@ def test_what_is_no_answer_is_an_error(answer, error):
     assert reply.content is None and reply.error == error
 
 
+def test_a_reply_that_comes_for_ever_is_an_error():
+    class Dripping:
+        def request(self, _request):
+            while True:
+                green.sleep(0.01)
+
+    (reply,) = ReconClient(0.05, transport=Dripping()).recon([Host("10.0.0.1", 1)], "mem")
+    assert (reply.content, reply.error) == (None, "the reply takes too long")
+
+
 def test_of_other_methods_the_status_counts():
     reply, servers = replies(BackendResponse(405, headers={"server": "x"}), method="OPTIONS")
     assert (reply.content, reply.error, reply.headers) == (405, "", {"server": "x"})
