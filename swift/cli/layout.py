@@ -7,7 +7,6 @@ controller, which goes there in steps. It works on a node with ``internal-client
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import sys
 import time
@@ -28,13 +27,14 @@ from swift.layout.observation import HealthObserver
 from swift.layout.operations import LayoutOperations
 from swift.layout.plan import LayoutPlan, Usage, label_of
 from swift.layout.publishing import LocalPublisher
+from swift.layout.seal import StateSeal
 from swift.layout.state import LayoutState
-from swift.layout.store import AGENT, ClusterLayoutStore
+from swift.layout.store import AGENT, ClusterLayoutStore, NoLayout
 from swift.operations.health.reader import HealthReader
 from swift.operations.recon.client import ReconClient
 from swift.operations.recon.report import age_text, clock_text, size_text
 from swift.ring.builder import RingBuilder
-from swift.ring.layoutfiles import create_keys
+from swift.ring.layoutfiles import LayoutFolder, create_keys
 from swift.ring.ringfile import encode, replace_file
 from swift.runtime.service.services import SWIFT_DIR
 from swift.telemetry.telemetry import Telemetry
@@ -66,7 +66,8 @@ class Context:
         """Return the layout of this node's cluster. Raises ``SwiftError``."""
         conf = args.conf or f"{args.swift_dir}/internal-client.conf"
         policy = getattr(args, "policy", "")
-        store = ClusterLayoutStore(document_client(internal_pipeline(conf), AGENT), policy=policy)
+        client = document_client(internal_pipeline(conf), AGENT)
+        store = ClusterLayoutStore(client, StateSeal(args.swift_dir), policy=policy)
 
         def usage() -> Usage:
             policies = cluster_of({"swift_dir": args.swift_dir}).policies
@@ -86,11 +87,20 @@ def _init(context: Context) -> int:
     if not names:
         raise EditError(f"there are no builders in {folder}: name their directory with --from")
     builders = {name: RingBuilder.load(f"{folder}/{name}.builder") for name in names}
-    state = context.operations.create(builders)
-    with contextlib.suppress(FileExistsError):
-        create_keys(context.args.swift_dir, state.cluster)
-    files = _files(builders)
-    LocalPublisher(context.args.swift_dir).publish(state.cluster, state.version, state.issued_s, files)
+    try:
+        context.operations.read()
+    except NoLayout:
+        pass
+    else:
+        raise EditError(f"the cluster has a layout already; see: {NAME} show")
+    publisher = LocalPublisher(context.args.swift_dir)
+    # A layout that was lost is made again with the keys that all nodes have.
+    trusted = LayoutFolder(context.args.swift_dir).trusted_keys()
+    if trusted is None:
+        trusted = create_keys(context.args.swift_dir)
+    version = publisher.version() + 1
+    state = context.operations.create(builders, cluster=trusted.cluster, version=version)
+    publisher.publish(state.version, state.issued_s, _files(builders))
     print(
         f"{NAME}: the layout has {', '.join(names)}; copy {context.args.swift_dir}/layout.pub to all nodes, "
         "and keep layout.key where the controller runs"

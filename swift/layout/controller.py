@@ -69,7 +69,7 @@ class Publisher(Protocol):
     def version(self) -> int:
         """Return the version of the rings on this node; 0 without."""
 
-    def publish(self, cluster: str, version: int, issued_s: float, files: Mapping[str, bytes]) -> None:
+    def publish(self, version: int, issued_s: float, files: Mapping[str, bytes]) -> None:
         """Sign the files (name → content), and install them here, where other nodes fetch them.
 
         Raises ``SwiftError`` and OSError.
@@ -123,6 +123,11 @@ class Controller:
     def tick(self) -> Outcome:
         """Make one decision. Raises ``SwiftError`` and OSError."""
         held = self._store.read()
+        if held.state.version < self._publisher.version():
+            return Outcome(
+                f"the layout has version {held.state.version}, this node rings of version "
+                f"{self._publisher.version()}: the layout's document is an old copy"
+            )
         if held.state.is_moving:
             if not self._lease.hold(self._decision):
                 return _OTHER
@@ -162,7 +167,7 @@ class Controller:
             builder = self._cache.read(ring.builder)
             files[f"{name}.ring.gz"] = encode(builder.table(), f"{name}.ring.gz")
             files[f"{name}.builder"] = builder.to_bytes()
-        self._publisher.publish(state.cluster, state.version, state.issued_s, files)
+        self._publisher.publish(state.version, state.issued_s, files)
         self._cache.keep(state.blobs())
 
     def _digest(self, name: str, ring: RingState) -> str:

@@ -21,6 +21,7 @@ from swift.layout.controller import Controller, Pace
 from swift.layout.dead import DrainPolicy
 from swift.layout.observation import HealthObserver
 from swift.layout.publishing import LocalPublisher
+from swift.layout.seal import StateSeal
 from swift.layout.state import DRY_RUN, OFF, ON, LayoutState, RingState
 from swift.layout.store import ACCOUNT, AGENT, ClusterLayoutStore, LeaseKeeper, NoLayout
 from swift.operations.health.reader import HealthReader
@@ -270,7 +271,7 @@ def _make_task(parts: DaemonParts) -> DaemonTask:
     client = document_client(
         internal_pipeline(settings.internal_client_conf_path or _pipeline_path(parts, swift_dir)), AGENT
     )
-    store = ClusterLayoutStore(client)
+    store = ClusterLayoutStore(client, StateSeal(swift_dir))
     recon = ReconClient(settings.recon_timeout, agent=AGENT)
     reader = HealthReader(swift_dir, policies, recon)
     probe = StoredProbe(client) if settings.latency_budget else None

@@ -41,8 +41,13 @@ class LayoutOperations:
         self._store = store
         self._now = now
 
-    def create(self, builders: Mapping[str, RingBuilder]) -> LayoutState:
-        """Make the layout of a cluster from its builders, which stay as they are."""
+    def create(
+        self, builders: Mapping[str, RingBuilder], *, cluster: str = "", version: int = 1
+    ) -> LayoutState:
+        """Make the layout of a cluster from its builders, which stay as they are.
+
+        ``cluster`` is the id in ``layout.pub``, ``version`` higher than those that nodes may have.
+        """
         if not builders:
             raise EditError("there are no builders to begin with")
         for name, builder in builders.items():
@@ -57,7 +62,7 @@ class LayoutOperations:
             self._store.read()
         except NoLayout:
             rings = {name: RingState(self._store.add_builder(each)) for name, each in builders.items()}
-            state = LayoutState(secrets.token_hex(16), 1, self._now(), rings)
+            state = LayoutState(cluster or secrets.token_hex(16), version, self._now(), rings)
             self._store.write(state, "")
             return state
         raise EditError("the cluster has a layout already; see: swift-layout show")

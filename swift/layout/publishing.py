@@ -19,7 +19,7 @@ class LocalPublisher:
         installed = LayoutFolder(self._swift_dir).installed()
         return 0 if installed is None else installed.manifest.version
 
-    def publish(self, _cluster: str, version: int, issued_s: float, files: Mapping[str, bytes]) -> None:
+    def publish(self, version: int, issued_s: float, files: Mapping[str, bytes]) -> None:
         """Sign the files and install them here. Raises RingError and OSError."""
         key = read_private_key(self._swift_dir)
         publish(self._swift_dir, key, files, version=version, issued_s=issued_s, check=self._check)

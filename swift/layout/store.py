@@ -21,6 +21,7 @@ from swift.base.errors import SwiftError
 from swift.gateway.documents import Conflict, DocumentStore, StoreUnavailable
 from swift.gateway.internal_client import InternalClient, UnexpectedResponse
 from swift.http.body import BodyError
+from swift.layout.seal import StateSeal
 from swift.layout.state import DamagedLayout, LayoutState
 from swift.ring.builder import RingBuilder
 from swift.ring.manifest import FILE_BYTES_MAX
@@ -34,6 +35,7 @@ BUILDER_BYTES_MAX = FILE_BYTES_MAX
 _STATE, _LEASE, _BUILDERS = "state", "lease", "builders"
 _NAME = "layout"
 _JSON = {"content-type": "application/json"}
+_SIGNED = {"content-type": "application/vnd.swift.layout-state"}
 _BLOB = {"content-type": "application/octet-stream"}
 
 
@@ -84,9 +86,12 @@ class LayoutStore(Protocol):
 class ClusterLayoutStore:
     """The layout in the hidden account of its cluster."""
 
-    def __init__(self, client: InternalClient, *, clock: Clock | None = None, policy: str = ""):
+    def __init__(
+        self, client: InternalClient, seal: StateSeal, *, clock: Clock | None = None, policy: str = ""
+    ):
         """``policy`` is that of its containers when they are made; empty: the default one."""
         self._client = client
+        self._seal = seal
         self._clock = clock
         self._policy = policy
         self._documents = DocumentStore(client, ACCOUNT, STATE_BYTES_MAX, self._create_containers)
@@ -101,15 +106,15 @@ class ClusterLayoutStore:
             raise StoreUnavailable(f"cannot create {ACCOUNT}: {error}")
 
     def read(self) -> Held:
-        """Return the state; raise ``NoLayout`` and ``DamagedLayout``."""
+        """Return the state; raise ``NoLayout``, ``DamagedLayout`` and LayoutError."""
         content, etag = self._documents.read(_STATE, _NAME)
         if content is None:
             raise NoLayout("the cluster has no layout yet: import its rings with swift-layout init")
-        return Held(LayoutState.from_document(content), etag)
+        return Held(LayoutState.from_document(self._seal.check(content)), etag)
 
     def write(self, state: LayoutState, etag: str) -> str:
         """Store a state in place of the one with an ETag, empty for none; raise ``Conflict``."""
-        return self._documents.write(_STATE, _NAME, state.to_document(), etag, _JSON)
+        return self._documents.write(_STATE, _NAME, self._seal.sign(state.to_document()), etag, _SIGNED)
 
     def read_builder(self, name: str) -> RingBuilder:
         """Return a builder; raise ``DamagedLayout``."""

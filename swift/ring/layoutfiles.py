@@ -354,16 +354,32 @@ class Installation:
             check_follows(table, present)
 
     def _present(self, name: str) -> RingTable | None:
-        """Return the ring that is to be replaced; None if it is missing, damaged or changed by hand."""
-        current = self._current()
-        path = self._folder.path_of(name)
-        entry = current.files.get(name) if current else None
-        if entry is not None and self._folder.digest(path) != entry.sha256:
+        """Return the ring that is to be replaced; None if it is missing, damaged or changed by hand.
+
+        One that was changed by hand has a version of its own, and maybe another part power: then the builder
+        tells the ring of before, unless it was changed as well.
+        """
+        if not self._is_changed_by_hand(name):
+            try:
+                return load_table(self._folder.path_of(name))
+            except (FileNotFoundError, RingError):
+                return None
+        builder = builder_of(name)
+        if self._is_changed_by_hand(builder):
             return None
         try:
-            return load_table(path)
-        except (FileNotFoundError, RingError):
+            return RingBuilder.load(self._folder.path_of(builder)).table()
+        except (OSError, RingError):
             return None
+
+    def _is_changed_by_hand(self, name: str) -> bool:
+        """Return True if the present file is not that of the present manifest."""
+        current = self._current()
+        entry = current.files.get(name) if current else None
+        return entry is not None and self._folder.digest(self._folder.path_of(name)) not in (
+            None,
+            entry.sha256,
+        )
 
     def _check_pairs(self, names: list[str]) -> None:
         """Raise LayoutError for a builder that is not that of its ring; OSError.

@@ -37,7 +37,7 @@ is_layout_file = re.compile(
 ).fullmatch
 is_digest = re.compile(r"[0-9a-f]{64}", re.ASCII).fullmatch
 _is_cluster = re.compile(r"[A-Za-z0-9-]{1,64}", re.ASCII).fullmatch
-_parse_head = re.compile(rb"swift-layout 1 ([0-9a-f]{16}) ([A-Za-z0-9+/]{86}==)").fullmatch
+_parse_signature = re.compile(rb"([0-9a-f]{16}) ([A-Za-z0-9+/]{86}==)").fullmatch
 
 
 class FileEntry(NamedTuple):
@@ -120,34 +120,45 @@ def encode(manifest: Manifest) -> bytes:
 
 def sign(manifest: Manifest, private_key: bytes) -> bytes:
     """Return a manifest with its signature. Raises LayoutError for one that no node would take."""
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
     body = encode(manifest)
     _check_size(body)
     _checked(json.loads(body))
-    signature = Ed25519PrivateKey.from_private_bytes(private_key).sign(_HEAD + body)
+    return sign_text(_HEAD, body, private_key)
+
+
+def sign_text(head: bytes, body: bytes, private_key: bytes) -> bytes:
+    """Return a text after a line with its kind (``head``, which ends with a space), key and signature."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    signature = Ed25519PrivateKey.from_private_bytes(private_key).sign(head + body)
     key_id = key_id_of(public_key_of(private_key)).encode("ascii")
-    return _HEAD + key_id + b" " + base64.b64encode(signature) + b"\n" + body
+    return head + key_id + b" " + base64.b64encode(signature) + b"\n" + body
 
 
-def parse_verified(data: bytes, trusted: TrustedKeys) -> Manifest:
-    """Return a manifest that a trusted key signed for the trusted cluster. Raises LayoutError."""
+def verify_text(head: bytes, data: bytes, trusted: TrustedKeys) -> bytes:
+    """Return the text of ``sign_text``, if a trusted key signed it. Raises LayoutError."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-    _check_size(data)
-    head, end, body = data.partition(b"\n")
-    found = _parse_head(head) if end else None
+    line, end, body = data.partition(b"\n")
+    found = _parse_signature(line.removeprefix(head)) if end and line.startswith(head) else None
     if found is None:
-        raise LayoutError("it is no layout manifest of format 1")
+        raise LayoutError(f"it does not begin with {head.decode('ascii').strip()!r} and a signature")
     key_id = found[1].decode("ascii")
     if key_id not in trusted.keys:
         raise LayoutError(f"it is signed by the key {key_id}, which is not in layout.pub")
     try:
         key = Ed25519PublicKey.from_public_bytes(trusted.keys[key_id])
-        key.verify(base64.b64decode(found[2], validate=True), _HEAD + body)
+        key.verify(base64.b64decode(found[2], validate=True), head + body)
     except (InvalidSignature, ValueError):
         raise LayoutError(f"its signature does not match the key {key_id}")
+    return body
+
+
+def parse_verified(data: bytes, trusted: TrustedKeys) -> Manifest:
+    """Return a manifest that a trusted key signed for the trusted cluster. Raises LayoutError."""
+    _check_size(data)
+    body = verify_text(_HEAD, data, trusted)
     try:
         manifest = _checked(json.loads(body))
     except (ValueError, RecursionError) as error:

@@ -6,6 +6,7 @@ The program writes into an anonymous file instead of a pipe, so it never waits f
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Sequence
@@ -38,7 +39,9 @@ def run(args: Sequence[str], *, timeout_s: float) -> Completed:
     """
     output = os.memfd_create("output", os.MFD_CLOEXEC)
     try:
-        process = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+        process = subprocess.Popen(
+            args, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+        )
         status = _wait_for_exit(process, timeout_s, args[0])
         return Completed(status, os.pread(output, OUTPUT_BYTES_MAX, 0).decode("utf-8", "replace"))
     finally:
@@ -57,5 +60,6 @@ def _wait_for_exit(process: subprocess.Popen[bytes], timeout_s: float, program: 
         return status
     finally:
         if process.poll() is None:
-            process.kill()
+            # Its own children as well.
+            os.killpg(process.pid, signal.SIGKILL)
             process.wait()

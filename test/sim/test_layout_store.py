@@ -1,12 +1,18 @@
 """A layout is kept in a hidden account of the cluster; the store in memory of other tests does the same."""
 
+import shutil
+from dataclasses import replace
+
 import pytest
 
 from swift.base.entity import EntityPath
 from swift.gateway.documents import Conflict, StoreUnavailable, document_client
 from swift.layout.operations import LayoutOperations
+from swift.layout.seal import StateSeal
 from swift.layout.state import DamagedLayout
 from swift.layout.store import ACCOUNT, AGENT, ClusterLayoutStore, Lease, NoLayout
+from swift.ring.errors import LayoutError
+from swift.ring.layoutfiles import create_keys
 from test.support.layouts import MemoryLayoutStore, make_builder
 from test.support.sim import NODES, node_port
 
@@ -18,9 +24,15 @@ def client(sim):
     return document_client(sim.app.handle, AGENT)
 
 
+@pytest.fixture
+def cluster_store(client, tmp_path):
+    create_keys(str(tmp_path))
+    return ClusterLayoutStore(client, StateSeal(str(tmp_path)))
+
+
 @pytest.fixture(params=["cluster", "memory"])
-def store(request, client):
-    return ClusterLayoutStore(client) if request.param == "cluster" else MemoryLayoutStore()
+def store(request, cluster_store):
+    return cluster_store if request.param == "cluster" else MemoryLayoutStore()
 
 
 @pytest.fixture
@@ -68,16 +80,45 @@ def test_the_lease_has_one_holder(store):
     assert store.read_lease() == (Lease("one", 1, "all is well"), etag)
 
 
-def test_a_damaged_builder_is_not_used(client, builder):
-    store = ClusterLayoutStore(client)
+def test_a_damaged_builder_is_not_used(client, cluster_store, builder):
+    store = cluster_store
     name = store.add_builder(builder)
     client.put(EntityPath(ACCOUNT, "builders", name), b"garbage")
     with pytest.raises(DamagedLayout):
         store.read_builder(name)
 
 
-def test_without_a_majority_nothing_is_changed(sim, client, builder):
-    store = ClusterLayoutStore(client)
+def test_a_state_that_no_holder_of_the_key_stored_is_not_used(client, cluster_store, builder, tmp_path):
+    state = LayoutOperations(cluster_store, lambda: 5.0).create({"object": builder})
+    signed = cluster_store.read()
+    other = tmp_path / "other"
+    other.mkdir()
+    create_keys(str(other))
+    forged = replace(state, version=7)
+    place = EntityPath(ACCOUNT, "state", "layout")
+    for content in (forged.to_document(), StateSeal(str(other)).sign(forged.to_document()), b""):
+        client.put(place, content)
+        with pytest.raises(DamagedLayout, match="is not used"):
+            cluster_store.read()
+    client.put(place, StateSeal(str(tmp_path)).sign(state.to_document()))
+    assert cluster_store.read().state == signed.state
+
+
+def test_nodes_without_the_key_read_and_change_nothing(client, cluster_store, builder, tmp_path):
+    LayoutOperations(cluster_store, lambda: 5.0).create({"object": builder})
+    node = tmp_path / "node"
+    node.mkdir()
+    store = ClusterLayoutStore(client, StateSeal(str(node)))
+    with pytest.raises(LayoutError, match="layout.pub is missing: copy it"):
+        store.read()
+    shutil.copy(tmp_path / "layout.pub", node)
+    assert store.read().state.version == 1
+    with pytest.raises(LayoutError, match="layout.key is missing: run this where the controller runs"):
+        LayoutOperations(store, lambda: 5.0).pause("a")
+
+
+def test_without_a_majority_nothing_is_changed(sim, cluster_store, builder):
+    store = cluster_store
     LayoutOperations(store, lambda: 5.0).create({"object": builder})
     held = store.read()
     sim.faults.refuses.update(node_port("object", number) for number in range(1, NODES + 1))

@@ -472,7 +472,7 @@ class _WorldPublisher:
     def version(self):
         return self._world.versions_here[self._name]
 
-    def publish(self, _cluster, version, _issued_s, files):
+    def publish(self, version, _issued_s, files):
         self._world.store.fault("before publish")
         self._world.publish(self._name, version, files)
         self._world.store.fault("after publish")

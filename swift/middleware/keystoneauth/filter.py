@@ -81,6 +81,9 @@ class Keystoneauth(Filter):
         if request.entity is None:
             return error_response(404)
         account, container, obj = request.entity.path
+        if account.startswith("."):
+            # Hidden accounts have the cluster's own records.
+            return _denial(request)
         info = self._update_project_domain(request, identity, account, container, obj)
         roles = identity.folded_roles
         if self._reseller_admin in roles:

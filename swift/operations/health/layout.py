@@ -13,6 +13,8 @@ LAG_S = 180.0
 LAG_VERSIONS = 3
 #: An agent whose last pass is older does not run.
 SILENT_S = 600.0
+#: Clocks differ by so much.
+_AHEAD_S = 60.0
 #: Bounds of what a page may say.
 _TEXT_MAX, _NAME_MAX, _NAMES_MAX, _NUMBER_MAX = 300, 64, 200, 1e18
 
@@ -113,9 +115,13 @@ def _number(value: object) -> float:
     return float(value)
 
 
-def leading_controller(reports: Iterable[ControllerReport]) -> ControllerReport | None:
-    """Return the report of the controller that carries out the layout; without one, the newest."""
-    return max(reports, key=lambda report: (report.leads, report.checked_s), default=None)
+def leading_controller(reports: Iterable[ControllerReport], now_s: float) -> ControllerReport | None:
+    """Return the report of the controller that carries out the layout; without one, the newest.
+
+    A report of the future does not count: it would hide all others.
+    """
+    told = [report for report in reports if report.checked_s <= now_s + _AHEAD_S]
+    return max(told, key=lambda report: (report.leads, report.checked_s), default=None)
 
 
 def controller_problems(report: ControllerReport | None, now_s: float) -> Iterator[tuple[str, str]]:

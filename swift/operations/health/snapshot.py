@@ -110,7 +110,7 @@ def take_snapshot(rings: Sequence[WatchedRing], client: ReconClient) -> ClusterS
                 said.get("layout_controller")
                 for _, said in _mappings(client.recon(alive, "layoutcontroller"))
             ]
-            snapshot.controller = leading_controller(filter(None, map(parse_controller, pages)))
+            snapshot.controller = leading_controller(filter(None, map(parse_controller, pages)), time.time())
         for reply, said in _mappings(client.recon(alive, f"deviceerrors/{kind}")):
             snapshot.device_errors[reply.host] = _device_errors(said.get(KEY))
         for reply, said in _mappings(client.recon(alive, f"serverauth/{kind}")):

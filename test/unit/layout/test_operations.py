@@ -61,7 +61,7 @@ class World:
     def version(self):
         return self.published[-1][0] if self.published else 0
 
-    def publish(self, _cluster, version, issued_s, files):
+    def publish(self, version, issued_s, files):
         self.published.append((version, issued_s, files))
 
     def look(self):
@@ -271,6 +271,19 @@ def test_a_device_that_is_away_holds_other_changes_up():
 
 
 # --- the lease and the state ----------------------------------------------------------------------------
+
+
+def test_an_old_copy_of_the_layout_is_not_carried_out():
+    world = World()
+    before = world.store.document
+    world.drain()
+    world.tick()
+    assert world.version() == 2
+    world.store.document = before
+    assert world.tick() == (
+        "the layout has version 1, this node rings of version 2: the layout's document is an old copy"
+    )
+    assert world.version() == 2
 
 
 def test_another_controller_takes_over_when_the_lease_is_not_renewed():

@@ -28,7 +28,7 @@ from swift.ring.layoutfiles import (
     use_next_key,
 )
 from swift.ring.manifest import FileEntry, Manifest, parse_private_key, sign
-from swift.ring.ringfile import encode
+from swift.ring.ringfile import encode, load_table, save_table
 from test.support.layoutnodes import Crash, FailingDisk
 
 NAMES = ("account", "container", "object", "object-1")
@@ -218,7 +218,7 @@ def test_only_a_trusted_key_publishes(cluster, builders):
 def test_a_controller_with_a_damaged_manifest_does_not_begin_anew(cluster, builders):
     cluster.publish(files_of(builders))
     (cluster.controller / "layout.manifest").write_bytes(b"damaged")
-    with pytest.raises(LayoutError, match=r"layout.manifest: it is no layout manifest"):
+    with pytest.raises(LayoutError, match=r"layout.manifest: it does not begin with"):
         cluster.publish(files_of(builders))
 
 
@@ -482,6 +482,18 @@ def test_a_ring_changed_by_hand_to_another_part_power_does_not_stop_the_next_ver
     (folder / "object.ring.gz").write_bytes(encode(other.table(), "object.ring.gz"))
     install(str(folder), data, files)
     assert (folder / "object.ring.gz").read_bytes() == files["object.ring.gz"]
+
+
+def test_a_ring_changed_by_hand_takes_no_ring_of_another_part_power(cluster, two, make_builder):
+    folder, _data, files = two
+    path = str(folder / "object.ring.gz")
+    present = load_table(path)
+    save_table(replace(present, build_version=present.build_version + 50), path)
+    other = make_builder(part_power=9)
+    other.rebalance()
+    del files["object.builder"]
+    files["object.ring.gz"] = encode(other.table(), "object.ring.gz")
+    assert "its part power is 9, that of the present ring 6" in refused(cluster, folder, files)
 
 
 def test_a_manifest_of_a_key_that_is_gone_is_no_manifest(cluster, two):

@@ -223,3 +223,10 @@ def test_the_callback_knows_who_asks_in_subrequests_too():
     callback = app.requests[0].env[environkeys.AUTHORIZE]
     assert callback(Request("GET", "/v1/AUTH_p1/other/o")) is None
     assert callback(Request("GET", "/v1/AUTH_p2/other/o")).status == 401
+
+
+def test_hidden_accounts_are_for_none():
+    conf = {"system_reader_roles": "auditor"}
+    for path in ("/v1/.layout/state/layout", "/v1/.identity/users/a", "/v1/.expiring_objects"):
+        for method in ("GET", "PUT", "POST", "DELETE"):
+            assert status(method, path, with_roles("reselleradmin, auditor"), conf=conf) == 403

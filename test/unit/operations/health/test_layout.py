@@ -102,9 +102,10 @@ SAID = {
 def test_the_controller_with_the_lease_counts_then_the_newest():
     leads, waits = (parse_controller({**SAID, "leads": is_first}) for is_first in (True, False))
     newer = replace(waits, checked_s=NOW_S + 9)
-    assert leading_controller([newer, leads, waits]) == leads
-    assert leading_controller([waits, newer]) == newer
-    assert leading_controller([]) is None
+    assert leading_controller([newer, leads, waits], NOW_S) == leads
+    assert leading_controller([waits, newer], NOW_S) == newer
+    assert leading_controller([replace(leads, checked_s=9e17), waits], NOW_S) == waits
+    assert leading_controller([], NOW_S) is None
 
 
 def test_a_controller_that_leaves_a_change_alone_is_told():
