@@ -10,7 +10,8 @@ that they are not all due at once.
 Change times move in steps, so a database that changed a moment ago has no mark yet. A database that is being
 written is left alone until it comes to rest, because a visit now says little about it in a moment, and takes
 the device from those who write; one that never rests is visited now and then, and one whose work cannot
-wait (``prioritize``) in every pass. The first pass of a process looks at everything.
+wait (``prioritize``) in every pass. The first pass of a process looks at everything, and that after a change
+of circumstances: a new ring may have given a database that never rests to a device that lacks it.
 """
 
 from __future__ import annotations
@@ -90,7 +91,8 @@ class UnchangedDatabases:
         self._pass_key = 0
 
     def begin(self, pass_key: int) -> None:
-        """Start a pass; changed ``pass_key`` make all databases due."""
+        """Start a pass; changed ``pass_key`` make all databases due, also those that are being written."""
+        self._is_first = self._is_first or pass_key != self._pass_key
         self._pass_key = pass_key
         self._seen = {}
         self._still_urgent = set()

@@ -210,6 +210,18 @@ def test_one_that_is_written_all_the_time_is_visited_first_and_then_now_and_then
     assert visits == [0, 0, 600, 600, 1200, 1200, 1800, 1800, 2400, 2400]
 
 
+def test_one_that_is_written_all_the_time_is_visited_when_circumstances_change(device):
+    disk = Restless()
+    unchanged_databases = UnchangedDatabases(DiskHandle(disk), PERIOD_S, busy_s=BUSY_RECHECK_S)
+    visits = []
+    for disk.now_ns in range(0, 200 * SECOND, 10 * SECOND):
+        unchanged_databases.begin(disk.now_ns >= 95 * SECOND)
+        due = unchanged_databases.scan(str(device.root), "containers", ["7"], disk.now_ns).due
+        visits += [disk.now_ns // SECOND for _ in due]
+        unchanged_databases.end()
+    assert visits == [0, 0, 100, 100]
+
+
 def test_one_that_is_written_is_left_alone_until_it_comes_to_rest(device):
     disk = Restless()
     device.unchanged_databases = UnchangedDatabases(
