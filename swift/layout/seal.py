@@ -1,8 +1,8 @@
 """The signature of the state of a layout: only holders of ``layout.key`` change it.
 
-Any holder of the secret of the servers can store the state's document, and a storage node has a replica of it.
-The controller signs the rings that follow from it, so it takes none that was not signed. Builders are named
-by their SHA-256 in the state. doc/formats/layout.md
+Any holder of the secret of the servers can store the state's document, and each storage node may have a
+replica of it. The controller signs the rings that follow from it, so it takes none that was not signed.
+Builders are named by their SHA-256 in the state. doc/formats/layout.md
 """
 
 from __future__ import annotations
