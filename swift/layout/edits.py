@@ -22,6 +22,7 @@ from swift.ring.manifest import is_ring_name
 
 ROUNDS_MAX = 20
 OVERLOAD_MAX = 10.0
+_PORT_MAX = 65535
 Action = Literal["add", "remove", "drain", "weight", "zone", "replace", "replicas", "overload", "policy"]
 _PLACE = re.compile(r"(?:r(?P<region>\d{1,9}))?(?:z(?P<zone>\d{1,9}))?")
 _ADDRESS = re.compile(r"(?P<ip>\[[^\]]*\]|[^:/\[\]]+)(?::(?P<port>\d{1,5}))?(?:/(?P<device>[^/]+))?")
@@ -63,7 +64,12 @@ class Selector:
             ip = parse_ip(parts["ip"])
         except BadValue as error:
             raise EditError(f"{text!r}: {error}")
-        return cls(region, zone, ip, int(parts["port"]) if parts["port"] else None, parts["device"] or "")
+        port, device = int(parts["port"]) if parts["port"] else None, parts["device"] or ""
+        if port is not None and not 0 < port <= _PORT_MAX:
+            raise EditError(f"{text!r}: a port is a number from 1 to {_PORT_MAX}")
+        if not device.isprintable() or device in (".", ".."):
+            raise EditError(f"{text!r}: {device!a} is no name of a device")
+        return cls(region, zone, ip, port, device)
 
     def matches(self, dev: DeviceRecord) -> bool:
         """Return True for a device that is selected."""

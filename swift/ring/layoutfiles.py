@@ -290,6 +290,8 @@ class Installation:
             self._disk.mkdir(directory, 0o700)
             give_owner(directory, self._folder.owner_model())
             sync_directory(self._disk, self._folder.path)
+        if os.path.islink(directory):
+            raise LayoutError(f"{directory} is a symbolic link: remove it")
         path = self._folder.staged_path(name)
         try:
             mode = stat.S_IMODE(self._disk.stat(like).st_mode)
@@ -324,7 +326,7 @@ class Installation:
     def _clean(self) -> None:
         """Remove what else was staged."""
         directory = f"{self._folder.path}/{_STAGED}"
-        for name in names_in(self._disk, directory):
+        for name in () if os.path.islink(directory) else names_in(self._disk, directory):
             with contextlib.suppress(FileNotFoundError):
                 self._disk.unlink(f"{directory}/{name}")
 

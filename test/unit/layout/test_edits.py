@@ -41,7 +41,11 @@ def test_devices_are_named_by_place_and_address(text, selector):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "sdb", "10.0.0.7/", "z2-", "r1z2-h/../x/y", "10.0.0.7:x/b", "10.0.0.777"]
+    "text",
+    [
+        *("", "sdb", "10.0.0.7/", "z2-", "r1z2-h/../x/y", "10.0.0.7:x/b", "10.0.0.777"),
+        *("10.0.0.7:0/b", "10.0.0.7:65536/b", "10.0.0.7/..", "10.0.0.7/a\x1b[2Jb", "10.0.0.7/a\u202eb"),
+    ],
 )
 def test_other_texts_name_nothing(text):
     with pytest.raises(EditError):

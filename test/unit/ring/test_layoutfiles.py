@@ -484,6 +484,18 @@ def test_a_ring_changed_by_hand_to_another_part_power_does_not_stop_the_next_ver
     assert (folder / "object.ring.gz").read_bytes() == files["object.ring.gz"]
 
 
+def test_a_link_in_place_of_the_staged_files_is_not_followed(two, tmp_path):
+    folder, data, files = two
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / "file").touch()
+    (folder / "layout.staged").rmdir()
+    (folder / "layout.staged").symlink_to(kept)
+    with pytest.raises(LayoutError, match="layout.staged is a symbolic link: remove it"):
+        install(str(folder), data, files)
+    assert [path.name for path in kept.iterdir()] == ["file"]
+
+
 def test_a_ring_changed_by_hand_takes_no_ring_of_another_part_power(cluster, two, make_builder):
     folder, _data, files = two
     path = str(folder / "object.ring.gz")
