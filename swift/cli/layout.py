@@ -50,6 +50,7 @@ examples:
   swift-layout apply && swift-layout watch
   swift-layout revert                          back to the rings before the last change"""
 _FILE_MODE = 0o644
+_NO_CONTROLLER = "none has reported yet; the node with layout.key runs swift-layout-controller"
 
 
 @dataclass(frozen=True)
@@ -132,8 +133,9 @@ def _stage(context: Context) -> int:
 
 
 def _discard(context: Context) -> int:
+    staged = context.operations.read().staged
     context.operations.discard()
-    print("nothing is staged")
+    print(f"discarded: {'; '.join(map(str, staged))}" if staged else "nothing was staged")
     return 0
 
 
@@ -275,7 +277,7 @@ def progress_lines(state: LayoutState, decision: str, now_s: float) -> Iterator[
     if not state.is_moving:
         yield "all copies are in their places"
     else:
-        yield f"controller: {decision or 'none was at work yet; start swift-layout-controller'}"
+        yield f"controller: {decision or _NO_CONTROLLER}"
     for label, dead in sorted(state.dead.items()):
         verb = "drained" if dead.drained_s else "away"
         reason = f", not drained: {dead.refused}" if dead.refused else ""
@@ -355,6 +357,13 @@ def _with_layout(args: argparse.Namespace) -> int:
     return act(Context.of_node(args))
 
 
+def _change(text: str) -> int:
+    """Parse the number of a change."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of a change; see: {NAME} history")
+    return int(text)
+
+
 def make_parser() -> CommandLine:
     """Return the command line."""
     parser = CommandLine(prog=NAME, description=__doc__, epilog=_EPILOG)
@@ -376,7 +385,7 @@ def make_parser() -> CommandLine:
     first.add_argument("--from", dest="builders", default="", metavar="DIR", help="directory of the builders")
     about = "policy that keeps the layout, of nodes of this release only (the default one)"
     first.add_argument("--policy", default="", metavar="NAME", help=about)
-    command("show", _show, "show the devices, and how far changes are", "show --format json")
+    command("show", _show, "show the devices, and how far changes are", "--format json show")
     _add_edits(command)
     command("discard", _discard, "forget what is staged", "discard")
     command("plan", _plan, "show what the staged changes move (status 1: and what speaks against it)", "plan")
@@ -390,13 +399,13 @@ def make_parser() -> CommandLine:
     pause.add_argument("reason", nargs="?", default="", metavar="REASON", help="a note for others")
     command("resume", _resume, "let steps go on", "resume")
     revert = command("revert", _revert, "go back to the rings before a change, at any moment", "revert 7")
-    revert.add_argument("number", nargs="?", type=int, default=0, metavar="CHANGE", help="(the last one)")
+    revert.add_argument("number", nargs="?", type=_change, default=0, metavar="CHANGE", help="(the last one)")
     revert.add_argument("--force", action="store_true", help=force)
     power = command(
         "part-power", _part_power, "double the partitions of a ring of objects", "part-power object"
     )
     power.add_argument("ring", metavar="RING", help="the ring")
-    command("history", _history, "list the changes", "history --format json")
+    command("history", _history, "list the changes", "--format json history")
     fetch = command(
         "fetch", _show, "bring the rings of other nodes to a new one", "fetch --from 10.0.0.1:6200"
     )

@@ -31,6 +31,11 @@ class Proposal:
     plan: LayoutPlan
 
 
+def _refusal(plan: LayoutPlan) -> str:
+    """Return why a plan is not applied, and how it is in spite of that."""
+    return f"not applied without --force: {'; '.join(plan.objections)}"
+
+
 class LayoutOperations:
     """Changes the layout of a cluster.
 
@@ -113,7 +118,7 @@ class LayoutOperations:
             raise EditError("nothing is staged; begin with: swift-layout add, drain or another change")
         proposal = self.propose(held.state, usage)
         if proposal.plan.objections and not force:
-            raise Objections("; ".join(proposal.plan.objections))
+            raise Objections(_refusal(proposal.plan))
         before: dict[str, str] = {}
         after: dict[str, str] = {}
         rings = dict(held.state.rings)
@@ -173,7 +178,7 @@ class LayoutOperations:
             targets[name] = target
         plan = make_plan(self.builders(held.state), targets, usage, rate=held.state.rate)
         if plan.objections and not force:
-            raise Objections("; ".join(plan.objections))
+            raise Objections(_refusal(plan))
         text = f"revert change {change.number}"
         state = held.state.with_change(text, before, after, self._now(), moves=plan.moves)
         numbers = {each.number for each in undone}

@@ -67,7 +67,7 @@ def test_a_change_is_staged_planned_and_applied(node, capsys):
     assert "ring object: " in plan and "10.0.0.1/sdb gives 6" in plan and "time: about" in plan
     assert "copies move; see: swift-layout watch" in output(node, capsys, "apply")
     shown = output(node, capsys, "show")
-    assert "change 1" in shown and "none was at work yet" in shown
+    assert "change 1" in shown and "none has reported yet" in shown
     assert "running" in output(node, capsys, "history")
 
 
