@@ -88,6 +88,8 @@ class LayoutPlan:
     is_measured: bool
     #: Sentences about devices that would be too full.
     space: tuple[str, ...] = ()
+    #: Sentences about devices that would get copies, and that their hosts do not have.
+    absent: tuple[str, ...] = ()
 
     @property
     def moves(self) -> dict[str, int]:
@@ -97,7 +99,7 @@ class LayoutPlan:
     @property
     def objections(self) -> tuple[str, ...]:
         """All that speaks against the plan."""
-        return (*(text for ring in self.rings for text in ring.objections), *self.space)
+        return (*(text for ring in self.rings for text in ring.objections), *self.space, *self.absent)
 
     @property
     def duration_s(self) -> float:
@@ -140,7 +142,7 @@ def make_plan(
         if plan is not None:
             rings.append(plan)
     space = tuple(_too_full(now, wanted, usage, each))
-    return LayoutPlan(tuple(rings), rate or RATE_ASSUMED, rate > 0, space)
+    return LayoutPlan(tuple(rings), rate or RATE_ASSUMED, rate > 0, space, tuple(_absent(now, wanted, usage)))
 
 
 def _plan_ring(name: str, now: RingBuilder | None, target: RingBuilder, each: float) -> RingPlan | None:
@@ -261,6 +263,16 @@ def _crowded(rows: Rows, domains: Domains) -> list[int]:
         for level, most in enumerate(crowding):
             counts[level] += most > 1
     return counts
+
+
+def _absent(now: Mapping[str, RingBuilder], wanted: Mapping[str, RingBuilder], usage: Usage) -> Iterator[str]:
+    """Yield a sentence for each new device that its host does not report; a new host reports none."""
+    hosts = {label.partition("/")[0] for label in usage.devices}
+    known = {label_of(dev) for builder in now.values() for dev in builder.live_devs}
+    new = {label_of(dev) for builder in wanted.values() for dev in builder.live_devs if dev.get("parts")}
+    for label in sorted(new - known - usage.devices.keys()):
+        if label.partition("/")[0] in hosts:
+            yield f"device {label} is not there: its host reports others, so mount it first, or mend the name"
 
 
 def _too_full(

@@ -239,6 +239,17 @@ def test_no_more_than_some_devices_of_one_zone_are_drained_by_themselves():
     assert [label for label, dead in world.state.dead.items() if dead.drained_s] == [FIRST]
 
 
+def test_a_new_device_that_its_host_does_not_have_speaks_against_a_plan():
+    world = World()
+    world.usage = Usage({label_of(dev): (1.0, 100.0) for dev in world.builder.live_devs})
+    for text in ("10.0.0.1/sdq", "10.0.0.9/sdb"):
+        edit = LayoutEdit("add", Selector.parse(f"r1z4-{text}"), weight=100.0)
+        world.operations.stage(edit)
+    with pytest.raises(Objections, match="device 10.0.0.1/sdq is not there: its host") as refused:
+        world.operations.apply(world.usage)
+    assert "10.0.0.9" not in str(refused.value)
+
+
 def test_a_drain_without_space_is_refused_once_with_its_reason():
     world = World(drain=DrainPolicy("on", 600.0, 2))
     world.usage = Usage({label_of(dev): (99.0, 100.0) for dev in world.builder.live_devs})
