@@ -152,7 +152,7 @@ def progress_of(
     unknown = {*(copies.unknown if unseen is None else unseen), *copies.partial}
     waiting = (*copies.waiting, *map(str, sorted(unknown)), *lagging)
     elsewhere = not (missing or waiting or copies.is_splitting)
-    # What a silent server lacks is known by the passes that push to it: none of them may fail.
+    # Copies that a silent server lacks are known by the passes that push to it: none of them may fail.
     if copies.unknown and copies.failed:
         elsewhere = False
     in_order = elsewhere and not (copies.missing or copies.misplaced)

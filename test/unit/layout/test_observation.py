@@ -1,4 +1,4 @@
-"""What the controller makes of reports, and of servers that send none."""
+"""Progress of a ring by the reports of servers, some of which send none."""
 
 from collections import Counter
 
