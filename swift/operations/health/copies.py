@@ -195,7 +195,7 @@ def _passes(said: object, end: str) -> dict[str, RingPass]:
     for ring, facts in said.items() if isinstance(said, dict) else ():
         if not isinstance(facts, dict) or not isinstance(facts.get("devices"), dict):
             continue
-        began_s, ended_s = _number(facts.get("began")), _number(facts.get(end))
+        began_s, ended_s = usable_number(facts.get("began")), usable_number(facts.get(end))
         devices = {
             str(name): _device_counts(counts)
             for name, counts in facts["devices"].items()
@@ -207,10 +207,10 @@ def _passes(said: object, end: str) -> dict[str, RingPass]:
 
 def _device_counts(counts: JsonObject) -> DeviceCounts:
     on = counts.get("missing_on")
-    number = {name: int(_number(counts.get(name))) for name in _COUNTS}
+    number = {name: int(usable_number(counts.get(name))) for name in _COUNTS}
     return DeviceCounts(
         str(counts.get("ring")),
-        missing_on={str(name): int(_number(count)) for name, count in on.items()}
+        missing_on={str(name): int(usable_number(count)) for name, count in on.items()}
         if isinstance(on, dict)
         else {},
         handoffs_only=counts.get("handoffs_only") is True,
@@ -218,7 +218,7 @@ def _device_counts(counts: JsonObject) -> DeviceCounts:
     )
 
 
-def _number(value: object) -> float:
+def usable_number(value: object) -> float:
     """Return a number as it can be reckoned with, 0 for anything else."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e18:
         return 0.0

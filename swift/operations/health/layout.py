@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from swift.operations.health.copies import usable_number
 from swift.operations.recon.client import Host
 
 #: Agents have so many seconds to come to a new version.
@@ -16,7 +17,7 @@ SILENT_S = 600.0
 #: Clocks differ by so much.
 _AHEAD_S = 60.0
 #: Bounds of what a page may say.
-_TEXT_MAX, _NAME_MAX, _NAMES_MAX, _NUMBER_MAX = 300, 64, 200, 1e18
+_TEXT_MAX, _NAME_MAX, _NAMES_MAX = 300, 64, 200
 
 
 @dataclass(frozen=True)
@@ -83,21 +84,21 @@ def _text(value: object, length: int = _TEXT_MAX) -> str:
 
 def parse_controller(said: object) -> ControllerReport | None:
     """Return the report of a recon page; None if no controller wrote one."""
-    if not isinstance(said, dict) or not _number(said.get("last")):
+    if not isinstance(said, dict) or not usable_number(said.get("last")):
         return None
     rings, away = said.get("rings"), said.get("away")
     moves = {
-        _text(name, _NAME_MAX): (int(_number(each.get("all"))), *_arrived_and_moving(each))
+        _text(name, _NAME_MAX): (int(usable_number(each.get("all"))), *_arrived_and_moving(each))
         for name, each in (list(rings.items())[:_NAMES_MAX] if isinstance(rings, dict) else ())
         if isinstance(each, dict)
     }
     return ControllerReport(
         _text(said.get("said") or ""),
-        _number(said["last"]),
+        usable_number(said["last"]),
         said.get("leads") is True,
-        int(_number(said.get("version"))),
+        int(usable_number(said.get("version"))),
         _text(said.get("change") or ""),
-        _number(said.get("left_s")),
+        usable_number(said.get("left_s")),
         _text(said.get("paused") or ""),
         tuple(_text(name, _NAME_MAX) for name in away[:_NAMES_MAX]) if isinstance(away, list) else (),
         moves,
@@ -105,14 +106,7 @@ def parse_controller(said: object) -> ControllerReport | None:
 
 
 def _arrived_and_moving(moves: Mapping[str, object]) -> tuple[int, int]:
-    return int(_number(moves.get("arrived"))), int(_number(moves.get("moving")))
-
-
-def _number(value: object) -> float:
-    """Return a number as it can be reckoned with, 0 for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _NUMBER_MAX:
-        return 0.0
-    return float(value)
+    return int(usable_number(moves.get("arrived"))), int(usable_number(moves.get("moving")))
 
 
 def leading_controller(reports: Iterable[ControllerReport], now_s: float) -> ControllerReport | None:
